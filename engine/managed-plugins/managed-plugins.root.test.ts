@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtempDisposableSync, readdirSync, readFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempDisposableSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
@@ -198,6 +208,37 @@ suite('managed plugins', { concurrency: false }, () => {
     await engine.delete(`/containers/${id}?force=1`);
     await until(async () => (await statusOf('data'))?.users === 0);
     assert.equal((await engine.delete('/volumes/data')).status, 204);
+  });
+
+  test('one whose socket becomes a link, a file or a folder is not asked, and nor is the target of the link', async () => {
+    const { Id } = await inspect(KEPT);
+    const [folder] = readdirSync(join(engine.directory, 'exec/plugin-sockets')).filter((name) => Id.startsWith(name));
+    const socket = join(engine.directory, 'exec/plugin-sockets', folder!, 'test.sock');
+    const asks: string[] = [];
+    const other = createServer((request, response) => {
+      asks.push(request.url ?? '');
+      response.end('{"Volumes":[]}');
+    });
+    await new Promise<void>((done) => other.listen(join(place.path, 'other.sock'), done));
+    renameSync(socket, `${socket}.kept`);
+    for (const replace of [
+      () => symlinkSync(join(place.path, 'other.sock'), socket),
+      () => symlinkSync(`${socket}.kept`, socket),
+      () => writeFileSync(socket, ''),
+      () => mkdirSync(socket),
+    ]) {
+      replace();
+
+      const { status, body } = await engine.post<Message>('/volumes/create', { Name: 'linked', Driver: KEPT });
+
+      assert.deepEqual([status, asks], [500, []]);
+      assert.match(body.message, /its test\.sock is not a socket/);
+      rmSync(socket, { recursive: true });
+    }
+    other.close();
+    renameSync(`${socket}.kept`, socket);
+    assert.equal((await engine.post('/volumes/create', { Name: 'linked', Driver: KEPT })).status, 201);
+    assert.equal((await engine.delete('/volumes/linked')).status, 204);
   });
 
   test('a daemon without live-restore ends it, and the next one starts it', async () => {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 
+import { holdSocket } from '../host/files/held-socket.ts';
 import { sleep, type Clock } from '../lib/clock.ts';
 import { hasCode } from '../lib/errors.ts';
 import type { PluginAddress } from './find.ts';
@@ -41,7 +42,8 @@ export async function callPlugin(address: PluginAddress, method: string, body: u
 
 async function ask(address: PluginAddress, method: string, text: string, { clock, timeoutMs }: How): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  const request = open(address, method, text, (response) => {
+  using reached = reach(address);
+  const request = open(reached.address, method, text, (response) => {
     readAll(response).then((read) => resolve({ status: response.statusCode ?? 0, text: read }), reject);
   });
   using _timer = clock.after(timeoutMs, () =>
@@ -56,8 +58,17 @@ async function ask(address: PluginAddress, method: string, text: string, { clock
   return await promise;
 }
 
+type Reachable = Exclude<PluginAddress, { kind: 'own' }>;
+
+/** A plugin's own socket is held until the answer is there. */
+function reach(address: PluginAddress): Disposable & { address: Reachable } {
+  if (address.kind !== 'own') return { address, [Symbol.dispose]: () => undefined };
+  const held = holdSocket(address.folder, address.socket);
+  return { address: { kind: 'unix', socketPath: held.path }, [Symbol.dispose]: () => held[Symbol.dispose]() };
+}
+
 function open(
-  address: PluginAddress,
+  address: Reachable,
   method: string,
   text: string,
   answered: (response: IncomingMessage) => void,

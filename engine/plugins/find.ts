@@ -21,9 +21,13 @@ const JsonPlugin = Type.Object({
 });
 const jsonPlugin = lazyCheck(JsonPlugin);
 
-/** The address of a plugin: a Unix socket, or host and port, with TLS if its file has settings for that. */
+/**
+ * The address of a plugin: a Unix socket, or host and port, with TLS if its file has settings for that. The socket of one that
+ * the engine runs is in a folder that the plugin writes.
+ */
 export type PluginAddress = Readonly<
   | { kind: 'unix'; socketPath: string }
+  | { kind: 'own'; folder: string; socket: string }
   | { kind: 'tcp'; host: string; port: number; tls: Static<typeof JsonPlugin>['TLSConfig'] }
 >;
 

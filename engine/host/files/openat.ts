@@ -108,6 +108,11 @@ function openResolved(root: number, path: BytePath, flags: number, resolve: numb
   }
 }
 
+/** Holds the entry of this name open, of any type and without effect on it; a link itself, not its target. */
+export function holdAt(directory: number, name: BytePath): number {
+  return check(openat(directory, cstring(name), O.path | O.nofollow | O.cloexec, 0), 'openat', [readable(name)]);
+}
+
 /** Creates a new file for writing. Throws `EEXIST` when the name exists, even as a link. */
 export function createFileAt(directory: number, name: BytePath): number {
   const flags = O.wronly | O.creat | O.excl | O.nofollow | O.cloexec;

@@ -77,7 +77,7 @@ export class PluginRuns implements OwnPlugins, Disposable {
     };
     return {
       name,
-      address: { kind: 'unix', socketPath: join(socketFolder(this.#config, id), Interface.Socket) },
+      address: { kind: 'own', folder: socketFolder(this.#config, id), socket: Interface.Socket },
       hostPath: (path) => {
         const { root, inside } = treeOf(path);
         return below(root, inside);
