@@ -9,6 +9,7 @@ import type { Policy } from './policy.ts';
 import type { HeldBytes } from './proxy/bodies/held-body.ts';
 import type { Connection } from './proxy/connections/connection.ts';
 import type { ConnectionsByAddress } from './proxy/connections/connections-by-address.ts';
+import type { LearnedOrigins } from './proxy/cors.ts';
 import type { Upstream } from './proxy/upstream.ts';
 
 /** The parts of a running gateway. */
@@ -26,6 +27,7 @@ export type Gateway = {
   /** The gateway is shutting down: connections are closed after their answer. */
   draining: boolean;
   readonly topCallers: TopCallers;
+  readonly origins: LearnedOrigins;
   /** Bodies of requests and answers that wait for slow clients. */
   readonly heldBytes: HeldBytes;
   /** Bodies that are read to tell a query from a mutation. */

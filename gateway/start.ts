@@ -15,6 +15,7 @@ import { buildPolicy } from './policy.ts';
 import { HeldBytes } from './proxy/bodies/held-body.ts';
 import { ConnectionsByAddress } from './proxy/connections/connections-by-address.ts';
 import { Listeners } from './proxy/connections/listeners.ts';
+import { LearnedOrigins } from './proxy/cors.ts';
 import { openUpstream, sameUpstream } from './proxy/upstream.ts';
 
 /** A gateway in this process. */
@@ -60,6 +61,7 @@ export async function startGateway(
     policy: buildPolicy(config, limiter),
     upstream: openUpstream(config),
     draining: false,
+    origins: new LearnedOrigins(),
     heldBytes: new HeldBytes(),
     graphqlBytes: new HeldBytes(),
     pipelined: 0,

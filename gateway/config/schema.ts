@@ -36,6 +36,11 @@ export const Config = Type.Object(
     workers: Type.Integer({ default: 1, minimum: 1, maximum: 256, description: 'processes that share the port' }),
     tls: Type.Optional(Tls),
     store: Store,
+    cors: Type.Enum(['pass', 'own', 'off'], {
+      default: 'pass',
+      description:
+        "browsers: preflights spend no quota and are the upstream's to answer (pass), or the gateway lets pages of all origins read and send (own); off: like other requests",
+    }),
     trustProxy: list('addresses or CIDR ranges whose X-Forwarded-For is believed'),
     limits: Limits,
     categories: Type.Object(

@@ -2,6 +2,7 @@ import { refusalOf } from '@gantry/limiter/present.ts';
 import type { Refusal } from '@gantry/limiter/types.ts';
 
 import { countAnswer } from '../metrics.ts';
+import { pushCorsHeaders } from './cors.ts';
 import { endDecision, type Exchange } from './exchange.ts';
 import { pushIetfHeaders, pushRateHeaders } from './headers.ts';
 
@@ -16,7 +17,8 @@ export function answer(exchange: Exchange, own: OwnAnswer): void {
     res.destroy();
     return;
   }
-  const headers = ['content-type', 'application/json; charset=utf-8', ...(own.headers ?? [])];
+  const headers = [...(own.headers ?? [])];
+  if (own.body !== '') headers.push('content-type', 'application/json; charset=utf-8');
   const shown = decision ?? exchange.shown;
   if (shown !== undefined) pushRateHeaders(headers, shown, exchange.policy);
   writeOwn(exchange, own, headers);
@@ -48,16 +50,15 @@ export function answerRefusal(exchange: Exchange, refusal: Refusal): void {
   countAnswer(exchange.gateway.counts.ownAnswers, response.status);
 }
 
-function writeOwn(
-  { res, req, gateway, connection, upgrade, expectsContinue }: Exchange,
-  own: Message,
-  headers: string[],
-): void {
+function writeOwn(exchange: Exchange, own: Message, headers: string[]): void {
+  const { res, req, gateway, connection, upgrade, expectsContinue } = exchange;
+  pushCorsHeaders(headers, exchange);
   const closes = upgrade !== undefined || expectsContinue || gateway.draining || connection.ending;
   if (closes) headers.push('connection', 'close');
-  if (own.status !== 304) headers.push('content-length', String(Buffer.byteLength(own.body)));
+  const hasBody = own.status !== 304 && own.status !== 204;
+  if (hasBody) headers.push('content-length', String(Buffer.byteLength(own.body)));
   // An undefined reason phrase is the status's own.
   if (own.statusText === undefined) res.writeHead(own.status, headers);
   else res.writeHead(own.status, own.statusText, headers);
-  res.end(req.method === 'HEAD' || own.status === 304 ? undefined : own.body);
+  res.end(req.method === 'HEAD' || !hasBody ? undefined : own.body);
 }

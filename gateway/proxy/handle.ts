@@ -16,6 +16,7 @@ import { Connection, endLingering, MOST_AT_ONCE } from './connections/connection
 import { endDecision, type Exchange } from './exchange.ts';
 import { forward } from './forward.ts';
 import { hasBody, peerOf } from './headers.ts';
+import { answerPreflight, isPreflight } from './preflight.ts';
 import { problemOf } from './problem.ts';
 import { answerRateLimit } from './rate-limit.ts';
 import { forwardUpgrade } from './upgrades/upgrade.ts';
@@ -104,6 +105,9 @@ function identified(exchange: Exchange, identity: Found): void | Promise<void> {
       exchange,
       'The path is ambiguous: an encoded slash or a semicolon makes it another one to some servers.',
     );
+  if (policy.config.cors !== 'off' && isPreflight(req)) {
+    return admit(exchange, policy.routes.preflight, policy.config.cors === 'own' ? answerPreflight : pass);
+  }
   if (identity === 'refused') return admit(exchange, route.endpoint, unauthenticated);
   if (identity === 'unavailable') return admit(exchange, route.endpoint, answerUnavailable);
   const version = policy.versions.problem(req.headers);

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 
 import type { Policy } from '../policy.ts';
+import { exposeLimits, isOwnCors } from './cors.ts';
 import type { Exchange, ShownStatus } from './exchange.ts';
 
 /** Hop-by-hop headers, which are never forwarded. */
@@ -101,21 +102,24 @@ export function peerOf({ socket }: Pick<IncomingMessage, 'socket'>): string {
 /** The upstream's headers for the client, the rate limit's in the place of its own. */
 export function responseHeaders(
   status: number,
-  headers: Readonly<Record<string, string | string[] | undefined>>,
-  { decision, shown = decision, policy }: Pick<Exchange, 'decision' | 'shown' | 'policy'>,
+  headers: IncomingHttpHeaders,
+  exchange: Pick<Exchange, 'decision' | 'shown' | 'policy' | 'req' | 'gateway'>,
 ): string[] {
+  const { decision, shown = decision, policy } = exchange;
   const { connection } = headers;
-  const named = namedByConnection(typeof connection === 'string' ? connection : connection?.join(','));
+  const named = namedByConnection(connection);
   const passed: string[] = [];
   for (const name in headers) {
     const value = headers[name];
     if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name) === true) continue;
     if (shown !== undefined && isAboutLimits(name)) continue;
+    if (isOwnCors(name, policy)) continue;
     if (status === 204 && name === 'content-length') continue; // there is no content to have a length
     if (typeof value === 'string') passed.push(name, value);
     else for (const each of value) passed.push(name, each);
   }
   if (shown !== undefined) pushRateHeaders(passed, shown, policy);
+  exposeLimits(passed, headers, exchange);
   return passed;
 }
 

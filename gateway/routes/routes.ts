@@ -47,6 +47,8 @@ export class Routes {
   readonly unreadable: Endpoint;
   /** Of requests with a credential that the forge is being asked about. */
   readonly unknownCredential: Endpoint;
+  /** What a browser asks before a request of a page; for all paths. */
+  readonly preflight: Endpoint;
   readonly #status: Endpoint;
   readonly #limiter: Needs;
   readonly #basePath: string;
@@ -77,6 +79,7 @@ export class Routes {
     this.#graphqlPaths = new Set(config.graphqlPaths.map((path) => withoutFormat(segmentsOf(path).join('/'))));
     this.unreadable = limiter.endpoint({ name: 'unreadable', points: this.#readPoints });
     this.unknownCredential = limiter.endpoint({ name: 'unknown credential', points: this.#readPoints });
+    this.preflight = limiter.endpoint({ name: 'preflight', primary: false, points: this.#readPoints });
     this.#status = limiter.endpoint({ name: 'GET /rate_limit', primary: false, points: this.#readPoints });
 
     for (const path of [...PATH_TEMPLATES, ...config.routes]) this.#name(path);
