@@ -17,6 +17,9 @@ import { VERSION } from './version.ts';
 /** After the start, which the writing would delay by a tenth of a second where nothing is in the cache yet. */
 const COMPILE_CACHE_MILLISECONDS = 10_000;
 
+/** docker's, of all commands. */
+const USAGE_EXIT_CODE = 125;
+
 const argv = process.argv.slice(2);
 if (argv.includes('--help')) {
   console.log(usage());
@@ -63,7 +66,7 @@ function fail(error: unknown): never {
     error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)];
   for (const problem of problems) console.error(`gantry daemon: ${problem}`);
   if (!(error instanceof ConfigError || error instanceof EngineError)) console.error(error);
-  process.exit(1);
+  process.exit(error instanceof ConfigError && error.isUsage ? USAGE_EXIT_CODE : 1);
 }
 
 /** Flags and file are read anew. Whatever is wrong with them is logged, and the old settings stay in force. */

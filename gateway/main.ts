@@ -8,6 +8,9 @@ import packageFile from './package.json' with { type: 'json' };
 import type { RunningGateway } from './run.ts';
 import { SocketPathError } from './unix-socket.ts';
 
+/** docker's, of all commands. */
+const USAGE_EXIT_CODE = 125;
+
 main(process.argv.slice(2)).catch((error: unknown) => {
   const expected =
     error instanceof UsageError ||
@@ -18,7 +21,7 @@ main(process.argv.slice(2)).catch((error: unknown) => {
   const problems = error instanceof ConfigError ? error.problems : expected ? [error.message] : [];
   for (const problem of problems) console.error(`gantry gateway: ${problem}`);
   if (problems.length === 0) console.error('gantry gateway:', error);
-  process.exit(1);
+  process.exit(error instanceof UsageError ? USAGE_EXIT_CODE : 1);
 });
 
 async function main(words: readonly string[]): Promise<void> {

@@ -10,11 +10,14 @@ import { ConfigFile, type ConfigKey } from './schema.ts';
 /** All problems of the settings, each with its source and key. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
+  /** Words of the command line that are no flags, or flags without a value. */
+  readonly isUsage: boolean;
 
-  constructor(problems: readonly string[]) {
+  constructor(problems: readonly string[], isUsage = false) {
     super(problems.join('\n'));
     this.name = 'ConfigError';
     this.problems = problems;
+    this.isUsage = isUsage;
   }
 }
 
@@ -42,7 +45,7 @@ export function readConfig(argv: readonly string[], ofDomains: readonly Settings
   mistyped.forEach(report);
   const complete = { ...defaults(), ...given } as ConfigFile;
   if (mistyped.length === 0) checkSettings(complete, ofDomains).forEach(report);
-  if (problems.length > 0) throw new ConfigError(problems);
+  if (problems.length > 0) throw new ConfigError(problems, flags.problems.length > 0);
   return toConfig(complete);
 }
 

@@ -1,5 +1,6 @@
 import { currentRequest } from '../lib/request-id.ts';
 import { VERSION } from '../version.ts';
+import { canonicalName } from './canonical-headers.ts';
 import type { ApiVersion } from './versions/api-version.ts';
 
 const CORS_HEADERS = 'Origin, X-Requested-With, Content-Type, Accept, X-Registry-Auth';
@@ -32,7 +33,7 @@ export function answerHeaders(ofEngine: Headers, allowedOrigin: string): Headers
 
 /** Headers as lines, for a head that is written by hand. */
 export function headerLines(headers: Readonly<Record<string, unknown>>): string[] {
-  return Object.entries(headers).map(([name, value]) => `${name}: ${String(value)}`);
+  return Object.entries(headers).map(([name, value]) => `${canonicalName(name)}: ${String(value)}`);
 }
 
 /** A complete answer to bytes that are not a request, in the form of every refusal. */

@@ -1,3 +1,5 @@
+import { posix } from 'node:path';
+
 import { ENDPOINTS } from './endpoints.ts';
 import { isSupported, splitVersion, type ApiVersions } from './versions/api-version.ts';
 
@@ -10,14 +12,21 @@ const PLACES = ENDPOINTS.filter(({ slashes }) => slashes).map(({ method, path })
 /** A path without a route: its error names the supported versions. */
 export const UNSUPPORTED = '/unsupported-version/';
 
+/** A path without a route, before the clean one: its answer is a redirection. */
+export const UNCLEAN = '/unclean-path';
+
 /**
  * A request's URL for the router: without the version, and with names that contain slashes (images, aliases, plugins)
  * as one encoded part.
  */
 export function rewriteUrl(method: string, url: string, versions: ApiVersions): string {
-  const [path, query] = splitOnce(url, '?');
-  if (path.startsWith(UNSUPPORTED)) return '/';
-  const rewritten = encodeNames(method, withoutVersion(path, versions));
+  const [written, query] = splitOnce(url, '?');
+  const path = written.replaceAll(/%2e/gi, '.');
+  if (path.startsWith(UNSUPPORTED) || path.startsWith(UNCLEAN)) return '/';
+  if (/\/\/|\/\.{1,2}(\/|$)/.test(path))
+    return `${UNCLEAN}${posix.normalize(path)}${query === undefined ? '' : `?${query}`}`;
+  const plain = withoutVersion(path, versions);
+  const rewritten = plain === '/networks/' ? '/networks' : encodeNames(method, plain);
   return query === undefined ? rewritten : `${rewritten}?${query}`;
 }
 

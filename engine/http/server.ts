@@ -20,7 +20,7 @@ import { answerHeaders, engineHeaders, type Headers } from './headers.ts';
 import { refusalOf } from './listening/origins.ts';
 import type { PendingRequests } from './listening/pending-requests.ts';
 import type { TcpLimits } from './listening/tcp-limits.ts';
-import { rewriteUrl, UNSUPPORTED } from './rewrite.ts';
+import { rewriteUrl, UNCLEAN, UNSUPPORTED } from './rewrite.ts';
 import { addBodyParser } from './streams/body.ts';
 import { dropUnread } from './streams/unread-body.ts';
 import { lazyValidator } from './values/validators.ts';
@@ -109,6 +109,7 @@ function addVersions(http: FastifyInstance, versions: ApiVersions): void {
     },
   });
   http.setNotFoundHandler((request, reply) => {
+    if (request.url.startsWith(UNCLEAN)) return void reply.redirect(request.url.slice(UNCLEAN.length), 301);
     if (!request.url.startsWith(UNSUPPORTED)) throw new EngineError('notFound', 'page not found');
     const [written = ''] = request.url.slice(UNSUPPORTED.length).split('?');
     refuse(reply.code(400), versionRefusal(written, versions), false);

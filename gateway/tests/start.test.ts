@@ -79,7 +79,7 @@ test('a gateway does not start with wrong settings, and says why without a stack
   assert.deepEqual(nothing, { code: 1, output: 'gantry gateway: upstream: is missing\n' });
   assert.equal(wrongFlag.code, 1);
   assert.match(wrongFlag.output, /^gantry gateway: --upstream: [^\n]*"localhost:3000"\n$/);
-  assert.equal(taken.code, 1);
+  assert.equal(taken.code, 125);
   assert.match(taken.output, /^gantry gateway: Unknown option '--banana'[^\n]*\n$/);
 });
 

@@ -11,12 +11,14 @@ import { groupId } from '../../host/groups.ts';
 import { passedSockets, type PassedSocket } from '../../host/passed-sockets.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { makeFolders } from '../../lib/folders.ts';
+import { CanonicalResponse } from '../canonical-headers.ts';
 import { apiVersionsOf } from '../versions/api-version.ts';
 import { serve } from './connections.ts';
 import { overPlainTcp } from './origins.ts';
 import type { PendingRequests } from './pending-requests.ts';
 
 const SERVER_OPTIONS = {
+  ServerResponse: CanonicalResponse,
   allowHalfOpen: true, // a client that has half-closed still reads; without TLS this is the default
   requireHostHeader: false, // server.ts answers these with JSON
   keepAliveTimeout: 60_000,

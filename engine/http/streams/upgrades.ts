@@ -8,6 +8,7 @@ import {
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
+import { CanonicalResponse } from '../canonical-headers.ts';
 import { ENDPOINTS } from '../endpoints.ts';
 
 /** Requests that are followed by the client's stream, even without an upgrade; with or without a version. */
@@ -93,7 +94,7 @@ function afterwards(before: ServerResponse | undefined, work: () => void): void 
 /** Node makes no response for an upgrade. When no route takes the connection over, `next` reads its next request. */
 function answer(request: Request, stream: Duplex, listener: RequestListener, next: () => void): void {
   const { socket, headers } = request;
-  const response = new ServerResponse(request);
+  const response = new CanonicalResponse(request);
   // A body that came in several pieces has left the stream behind it in another place than the socket.
   if (stream !== socket || /\bclose\b/i.test(headers.connection ?? '')) response.shouldKeepAlive = false;
   const drained = (): void => void response.emit('drain');

@@ -1,0 +1,25 @@
+import { ServerResponse, type IncomingMessage } from 'node:http';
+
+/** A header's name in Go's spelling, which scripts expect: `Ostype`, `X-Docker-Container-Path-Stat`. */
+export function canonicalName(name: string): string {
+  return name.toLowerCase().replaceAll(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
+}
+
+/** A response that sends the names of its headers in docker's spelling, however they were set. */
+export class CanonicalResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
+  override setHeader(name: string, value: number | string | readonly string[]): this {
+    return super.setHeader(canonicalName(name), value);
+  }
+
+  override writeHead(status: number, ...rest: unknown[]): this {
+    const last = rest.at(-1);
+    const renamed =
+      typeof last === 'object' && last !== null && !Array.isArray(last)
+        ? [
+            ...rest.slice(0, -1),
+            Object.fromEntries(Object.entries(last).map(([name, value]) => [canonicalName(name), value])),
+          ]
+        : rest;
+    return super.writeHead(status, ...(renamed as []));
+  }
+}
