@@ -112,7 +112,7 @@ suite("a disk that refuses the daemon's writes", { concurrency: false }, () => {
     const { status } = await engine.post(`/containers/${id}/start`);
 
     assert.equal(status, 500);
-    assert.equal(existsSync(`/sys/fs/cgroup/pids/gantry/${id}`), false);
+    assert.equal(existsSync(`/sys/fs/cgroup/pids/docker/${id}`), false);
     assert.deepEqual(readdirSync(join(engine.directory, 'exec/shims')), []);
     limit('unlimited');
     await eventually(async () => (await stateOf(id)).ExitCode === 128);

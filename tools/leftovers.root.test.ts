@@ -6,6 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { cgroupPath, usualCgroupPlace } from '@gantry/engine/host/cgroups/cgroup-driver.ts';
+import { detectCgroups, removeCgroup } from '@gantry/engine/host/cgroups/cgroups.ts';
+
 import { findLeftovers } from './leftovers.ts';
 
 /** A process that is named like a program of the tests, with this temporary folder. */
@@ -46,3 +49,21 @@ test('processes and mounts of the run are leftovers, those of another run are no
 
   assert.deepEqual(findLeftovers(ours.path), before);
 });
+
+for (const prefix of ['docker', 'gantry'] as const) {
+  test(`an empty cgroup of a container below /${prefix} is a leftover`, async () => {
+    await using ours = await mkdtempDisposable(join(tmpdir(), 'gantry-ours-'));
+    const cgroups = detectCgroups();
+    const path = cgroupPath(usualCgroupPlace('cgroupfs', prefix), `left-${process.pid}`);
+    const folder = cgroups.controllers.get('pids')!;
+    const before = findLeftovers(ours.path);
+
+    await mkdir(join(folder, path), { recursive: true });
+    try {
+      const left = findLeftovers(ours.path).filter((each) => !before.includes(each));
+      assert.ok(left.includes(`cgroup ${join(folder, path)}`), left.join(', '));
+    } finally {
+      removeCgroup(cgroups, path);
+    }
+  });
+}

@@ -33,11 +33,11 @@ function tables(): string[] {
     .map((line) => `nft ${line}`);
 }
 
+const GROUPS = ['{gantry*,docker}/*', 'system.slice/{gantry,docker}-*.scope'];
+
 /** Cgroups of containers in which no process runs, or one of the run. */
 function cgroups(folder: string): string[] {
-  const parents = globSync(['/sys/fs/cgroup/gantry*', '/sys/fs/cgroup/*/gantry*']);
-  return parents
-    .flatMap((parent) => globSync(`${parent}/*/cgroup.procs`))
+  return globSync(GROUPS.map((group) => `/sys/fs/cgroup/{,*/}${group}/cgroup.procs`))
     .filter((path) => {
       const pids = read(path).split('\n').filter(Boolean);
       return pids.length === 0 || pids.some((pid) => hasRootIn(pid, folder));

@@ -110,7 +110,7 @@ export const ConfigFile = Type.Object(
     ),
     'exec-opts': strings("dockerd's word for the cgroup driver: native.cgroupdriver=systemd or cgroupfs"),
     'cgroup-parent': text(
-      'parent cgroup of containers without one: a path, or with systemd a slice; empty: /gantry or system.slice',
+      'parent cgroup of containers without one: a path, or with systemd a slice; empty: /docker or system.slice',
     ),
     'cpu-rt-period': Type.Integer({
       default: 0,

@@ -81,6 +81,7 @@ const Container = Type.Object({
     Type.Object({
       driver: Type.Union([Type.Literal('systemd'), Type.Literal('cgroupfs')]),
       parent: Type.String(),
+      prefix: Type.Optional(Type.String()),
     }),
   ),
   /** The reason why the last start failed. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 
 import type { Config } from '../config/daemon-config.ts';
-import { cgroupPath, runtimeCgroupPath, usualCgroupParent } from '../host/cgroups/cgroup-driver.ts';
+import { cgroupPath, runtimeCgroupPath, usualCgroupPlace } from '../host/cgroups/cgroup-driver.ts';
 import { shortId } from '../lib/ids.ts';
 
 type Roots = Pick<Config, 'dataRoot' | 'execRoot'>;
@@ -55,7 +55,7 @@ export function pluginCgroup(
   { cgroupDriver: driver }: Pick<Config, 'cgroupDriver'>,
   id: string,
 ): { path: string; told: { path: string; bySystemd: boolean } } {
-  const place = { driver, parent: usualCgroupParent(driver) };
+  const place = usualCgroupPlace(driver, 'gantry');
   return {
     path: cgroupPath(place, id),
     told: { path: runtimeCgroupPath(place, id), bySystemd: driver === 'systemd' },

@@ -53,10 +53,10 @@ suite('systemd-oomd', { concurrency: false }, () => {
     const again = await api.post(`/containers/${id}/start`);
 
     assert.equal(again.status, 204, again.raw.toString());
-    assert.ok(existsSync(`/sys/fs/cgroup/${SLICE}/gantry-${id}.scope`));
+    assert.ok(existsSync(`/sys/fs/cgroup/${SLICE}/docker-${id}.scope`));
     await api.delete(`/containers/${id}?force=1`);
     const isLoaded = async (): Promise<boolean> =>
-      !(await stdoutOf('systemctl', 'show', '--property=LoadState', `gantry-${id}.scope`)).includes('not-found');
+      !(await stdoutOf('systemctl', 'show', '--property=LoadState', `docker-${id}.scope`)).includes('not-found');
     while (await isLoaded()) await setTimeout(200);
   });
 });

@@ -37,7 +37,7 @@ suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
     test(`a container of ${runtime} is a scope, and a reload of systemd keeps its limits, those of an update too`, async () => {
       const limits = { ...LIMITS, Runtime: runtime, NetworkMode: 'none' };
       const id = await engine.run(['sleep', '1000'], { HostConfig: limits });
-      const scope = `gantry-${id}.scope`;
+      const scope = `docker-${id}.scope`;
       const atStart = filesOf(scope);
 
       await systemctl('daemon-reload');
@@ -76,7 +76,7 @@ suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
 
   test('an update that a SIGKILL of the daemon cuts off counts wholly or not at all, for systemd too', async () => {
     const id = await engine.run(['sleep', '1000'], { HostConfig: { ...HOST.HostConfig, CpuShares: 512 } });
-    const scope = `gantry-${id}.scope`;
+    const scope = `docker-${id}.scope`;
     for (let round = 0; round < 10; round += 1) {
       const updates = Array.from({ length: 20 }, (_, index) =>
         engine.post(`/containers/${id}/update`, {
@@ -111,13 +111,13 @@ suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
       HostConfig: { CgroupParent: '/other' },
     });
 
-    assert.ok(existsSync(`/sys/fs/cgroup/gantrytest.slice/gantrytest-inner.slice/gantry-${id}.scope`));
+    assert.ok(existsSync(`/sys/fs/cgroup/gantrytest.slice/gantrytest-inner.slice/docker-${id}.scope`));
     assert.deepEqual(
       [refused.status, refused.body],
       [400, { message: 'cgroup-parent for systemd cgroup should be a valid slice named as "xxx.slice"' }],
     );
     await engine.delete(`/containers/${id}?force=1`);
-    await isGone(`gantry-${id}.scope`);
+    await isGone(`docker-${id}.scope`);
     await execute('systemctl', ['stop', 'gantrytest.slice']); // systemd keeps a slice that it has made
   });
 
@@ -127,7 +127,7 @@ suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
     process.kill(shimOf(await pidOf(engine, id)), 'SIGKILL');
     await engine.wait(id);
 
-    await isGone(`gantry-${id}.scope`);
+    await isGone(`docker-${id}.scope`);
     await engine.delete(`/containers/${id}`);
   });
 
@@ -136,7 +136,7 @@ suite('systemd as the owner of the cgroups', { concurrency: false }, () => {
     await using other = await TestEngine.start({ flags: ['--exec-opt=native.cgroupdriver=cgroupfs'] });
     const plain = await other.run(['sleep', '1000'], HOST);
 
-    assert.ok(existsSync(`/sys/fs/cgroup/gantry/${plain}/memory.max`));
+    assert.ok(existsSync(`/sys/fs/cgroup/docker/${plain}/memory.max`));
     assert.equal((await other.get<{ CgroupDriver: string }>('/info')).body.CgroupDriver, 'cgroupfs');
     assert.equal((await engine.get<{ Processes: string[][] }>(`/containers/${id}/top`)).body.Processes.length, 1);
     assert.equal((await other.get<{ Processes: string[][] }>(`/containers/${plain}/top`)).body.Processes.length, 1);
@@ -174,7 +174,7 @@ suite('gantry.service', { concurrency: false }, () => {
     assert.deepEqual(await service.state(id), atFirst);
     await service.isUsable(id);
     await service.api.delete(`/containers/${id}?force=1`);
-    await isGone(`gantry-${id}.scope`);
+    await isGone(`docker-${id}.scope`);
   });
 
   test('an upgrade of gantry.service leaves its containers running, and the new daemon rules them', async () => {
@@ -207,7 +207,7 @@ suite('gantry.service', { concurrency: false }, () => {
     assert.equal(anew.status, 'running');
     assert.equal(await readlink(`/proc/${shimOf(anew.pid)}/exe`), shim);
     await service.api.delete(`/containers/${id}?force=1`);
-    await isGone(`gantry-${id}.scope`);
+    await isGone(`docker-${id}.scope`);
   });
 });
 

@@ -43,7 +43,7 @@ suite('a start with killed parts', { concurrency: false }, () => {
 
   function remainsOf(id: string): string[] {
     const processes = readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && cgroupsOf(pid).includes(id));
-    return [...processes, ...globSync(`/sys/fs/cgroup/{*/,}gantry/${id}`)];
+    return [...processes, ...globSync(`/sys/fs/cgroup/{*/,}docker/${id}`)];
   }
 
   async function settles(left: () => string[]): Promise<void> {

@@ -1,12 +1,8 @@
 import { join } from 'node:path';
 
 import type { Config } from '../../config/daemon-config.ts';
-import {
-  cgroupPath,
-  runtimeCgroupPath,
-  usualCgroupParent,
-  type CgroupPlace,
-} from '../../host/cgroups/cgroup-driver.ts';
+import { cgroupPath, runtimeCgroupPath, usualCgroupPlace, type CgroupPlace } from '../../host/cgroups/cgroup-driver.ts';
+import { detectCgroups, hasCgroup } from '../../host/cgroups/cgroups.ts';
 import type { Container } from '../store.ts';
 
 type Roots = Pick<Config, 'dataRoot' | 'execRoot'>;
@@ -26,7 +22,8 @@ export function cgroupPlace(
   { cgroupDriver: driver, cgroupParent }: Pick<Config, 'cgroupDriver' | 'cgroupParent'>,
   { hostConfig }: Pick<Container, 'hostConfig'>,
 ): CgroupPlace {
-  return { driver, parent: hostConfig.CgroupParent || cgroupParent || usualCgroupParent(driver) };
+  const usual = usualCgroupPlace(driver, 'docker');
+  return { ...usual, parent: hostConfig.CgroupParent || cgroupParent || usual.parent };
 }
 
 /** The path within the cgroup hierarchies. */
@@ -43,7 +40,18 @@ export function runtimeCgroupOf(container: Pick<Container, 'id' | 'hostConfig' |
   return { path: runtimeCgroupPath(place, container.id), bySystemd: place.driver === 'systemd' };
 }
 
-/** Records of older versions lack the cgroup. */
+/** Records of earlier versions lack the cgroup. */
 function placeOf({ hostConfig, cgroup }: Pick<Container, 'hostConfig' | 'cgroup'>): CgroupPlace {
-  return cgroup ?? { driver: 'cgroupfs', parent: hostConfig.CgroupParent || usualCgroupParent('cgroupfs') };
+  if (cgroup !== undefined) return cgroup;
+  const earlier = usualCgroupPlace('cgroupfs', 'gantry');
+  return { ...earlier, parent: hostConfig.CgroupParent || earlier.parent };
+}
+
+/** Paths of the cgroup of a container without a record: those that exist, or one for the runtime's own record. */
+export function cgroupsWithoutRecord(id: string): string[] {
+  const paths = (['docker', 'gantry'] as const).flatMap((prefix) =>
+    (['cgroupfs', 'systemd'] as const).map((driver) => cgroupPath(usualCgroupPlace(driver, prefix), id)),
+  );
+  const existing = paths.filter((path) => hasCgroup(detectCgroups(), path));
+  return existing.length > 0 ? existing : paths.slice(0, 1);
 }

@@ -7,12 +7,13 @@ import { detectCgroups } from './cgroups.ts';
 export type CgroupDriver = 'systemd' | 'cgroupfs';
 
 /**
- * The place of containers' cgroups: with `cgroupfs` below the path `parent`, with `systemd` in a scope of the slice
- * `parent`.
+ * The place of cgroups: with `cgroupfs` below the path `parent`, with `systemd` in a scope of the slice `parent` whose
+ * name begins with `prefix`; without one it is of an earlier version.
  */
-export type CgroupPlace = Readonly<{ driver: CgroupDriver; parent: string }>;
+export type CgroupPlace = Readonly<{ driver: CgroupDriver; parent: string; prefix?: string }>;
 
-const PREFIX = 'gantry';
+/** Monitors know containers by docker's names of cgroups; ours are of plugins, and of containers of earlier versions. */
+export type CgroupPrefix = 'docker' | 'gantry';
 
 export function isSystemdRunning(): boolean {
   return existsSync('/run/systemd/system');
@@ -23,8 +24,9 @@ export function usualCgroupDriver(): CgroupDriver {
   return isSystemdRunning() && detectCgroups().version === 2 ? 'systemd' : 'cgroupfs';
 }
 
-export function usualCgroupParent(driver: CgroupDriver): string {
-  return driver === 'systemd' ? 'system.slice' : `/${PREFIX}`;
+/** The place where the settings name no parent. */
+export function usualCgroupPlace(driver: CgroupDriver, prefix: CgroupPrefix): CgroupPlace {
+  return { driver, parent: driver === 'systemd' ? 'system.slice' : `/${prefix}`, prefix };
 }
 
 /** `a.slice`, `a-b.slice` which is below it, but no `a--b.slice` nor a path. */
@@ -33,13 +35,14 @@ export function isSlice(name: string): boolean {
 }
 
 /** The path within the hierarchies. */
-export function cgroupPath({ driver, parent }: CgroupPlace, id: string): string {
-  return driver === 'systemd' ? join(sliceFolder(parent), `${PREFIX}-${id}.scope`) : join('/', parent, id);
+export function cgroupPath({ driver, parent, prefix = 'gantry' }: CgroupPlace, id: string): string {
+  return driver === 'systemd' ? join(sliceFolder(parent), `${prefix}-${id}.scope`) : join('/', parent, id);
 }
 
 /** The runtime's form of the path; with `--systemd-cgroup` if systemd makes the cgroup. */
 export function runtimeCgroupPath(place: CgroupPlace, id: string): string {
-  return place.driver === 'systemd' ? `${place.parent}:${PREFIX}:${id}` : cgroupPath(place, id);
+  const { driver, parent, prefix = 'gantry' } = place;
+  return driver === 'systemd' ? `${parent}:${prefix}:${id}` : cgroupPath(place, id);
 }
 
 /** systemd nests slices by their names: `a-b.slice` is in `a.slice`, and `-.slice` is the root. */

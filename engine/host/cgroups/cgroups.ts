@@ -63,7 +63,7 @@ export type Usage = Readonly<{
   cpuNs: number | undefined;
 }>;
 
-/** Reads usage and limits of the cgroup `path`, such as `/gantry/<id>`. A limit that is not set is `Infinity`. */
+/** Reads usage and limits of the cgroup `path`, such as `/docker/<id>`. A limit that is not set is `Infinity`. */
 export function readUsage({ version, controllers }: Cgroups, path: string): Usage {
   const read = (controller: Controller, file: string): string | undefined => {
     const mount = controllers.get(controller);

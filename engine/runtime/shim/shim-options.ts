@@ -38,7 +38,7 @@ export type ShimOptions = Readonly<{
   stdinOnce: boolean;
   /** Without it the output is not logged. */
   log?: ShimLog;
-  /** Inside the hierarchies, such as `/gantry/<id>`: watched for out-of-memory kills. */
+  /** Inside the hierarchies, such as `/docker/<id>`: watched for out-of-memory kills. */
   cgroupPath?: string;
   /** The runtime asks systemd for the cgroup. */
   cgroupBySystemd?: boolean;

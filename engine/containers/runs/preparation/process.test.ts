@@ -62,7 +62,7 @@ function specOf(
     files,
     linkVariables: [],
     shm: undefined,
-    cgroup: { path: '/gantry/c1', bySystemd: false },
+    cgroup: { path: '/docker/c1', bySystemd: false },
     defaultUlimits: { core: { soft: 0, hard: 0 } },
   });
   return ociSpec(description) as Spec;

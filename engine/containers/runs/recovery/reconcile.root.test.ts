@@ -127,7 +127,7 @@ for (const [when, daemonLives] of [
 
     assert.equal(await engine.wait(id), 137);
     await gone(Pid);
-    assert.equal(existsSync(`/sys/fs/cgroup/memory/gantry/${id}`), false);
+    assert.equal(existsSync(`/sys/fs/cgroup/memory/docker/${id}`), false);
     assert.equal((await engine.post(`/containers/${id}/start`)).status, 204);
   });
 }

@@ -16,7 +16,7 @@ import type { SetAside } from '../../../trees/set-aside.ts';
 import { removeVolumesOfNobody } from '../../lifecycle/remove.ts';
 import { isAlive } from '../../state.ts';
 import type { Container } from '../../store.ts';
-import { containerFolder, shimFolder } from '../places.ts';
+import { cgroupsWithoutRecord, containerFolder, shimFolder } from '../places.ts';
 import { removeRemains } from '../remains.ts';
 import { showingFailures } from '../shown-failures.ts';
 import { resume, settle, type SettleNeeds } from './settle.ts';
@@ -175,7 +175,7 @@ function removeOrphans(engine: Needs): Task[] {
 
 async function end(engine: Needs, id: string): Promise<void> {
   engine.log.warn({ container: id }, 'a container without a record is ended');
-  await removeRemains(engine.runtimes.get(), id, `/gantry/${id}`);
+  for (const path of cgroupsWithoutRecord(id)) await removeRemains(engine.runtimes.get(), id, path);
   await rm(folderOf(engine, id), { recursive: true, force: true });
 }
 

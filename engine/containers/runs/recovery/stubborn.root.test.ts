@@ -99,7 +99,7 @@ test('a start that hangs in its runtime holds up nobody', async () => {
 
 /** The container's cgroup, in the hierarchy that counts its processes. */
 function cgroupOf(id: string): string {
-  const [path] = globSync(`/sys/fs/cgroup/{pids/,}gantry/${id}`);
+  const [path] = globSync(`/sys/fs/cgroup/{pids/,}docker/${id}`);
   return path!;
 }
 

@@ -5,12 +5,15 @@ import { mkdtempDisposable } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import { shimOf } from '@gantry/testing/shim-of.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
+import { detectCgroups, hasCgroup } from '../../../host/cgroups/cgroups.ts';
 import { SHIM_PROGRAM } from '../../../runtime/shim/shim-program.ts';
 
 const UNTIL_STOPPED = ['sh', '-c', 'trap "echo bye; exit 3" TERM; echo hello; while :; do sleep 0.05; done'];
@@ -78,4 +81,33 @@ test('a daemon that does not speak the version of a shim says so, and touches no
   await engine.startAgain();
 
   assert.deepEqual(await stateOf(engine, id), before);
+});
+
+test('containers of an earlier version are found in their cgroups, and run next in those of docker', async () => {
+  const driver = '--cgroup-driver=cgroupfs';
+  await using engine = await TestEngine.start({ flags: [driver, '--cgroup-parent=/gantry'] });
+  const ids = await Promise.all([1, 2, 3].map(async () => await engine.run(UNTIL_STOPPED)));
+  const [withoutPlace, withoutPrefix, withoutRecord] = ids as [string, string, string];
+  await engine.kill('SIGTERM');
+  {
+    using db = new DatabaseSync(join(engine.dataRoot, 'gantry.db'));
+    const remove = db.prepare('UPDATE containers SET record = json_remove(record, ?) WHERE id = ?');
+    remove.run('$.cgroup', withoutPlace);
+    remove.run('$.cgroup.prefix', withoutPrefix);
+    db.prepare('DELETE FROM containers WHERE id = ?').run(withoutRecord);
+  }
+  const has = (parent: string, id: string): boolean => hasCgroup(detectCgroups(), `/${parent}/${id}`);
+
+  await engine.startAgain([driver]);
+
+  for (const id of [withoutPlace, withoutPrefix]) {
+    assert.deepEqual([has('gantry', id), has('docker', id)], [true, false]);
+    const { body } = await engine.get<{ Processes: object[] }>(`/containers/${id}/top`);
+    assert.ok(body.Processes.length > 0);
+    for (const action of ['pause', 'unpause', 'restart']) {
+      assert.equal((await engine.post(`/containers/${id}/${action}`)).status, 204);
+    }
+    assert.deepEqual([has('gantry', id), has('docker', id)], [false, true]);
+  }
+  while (has('gantry', withoutRecord)) await setTimeout(20);
 });

@@ -25,7 +25,7 @@ test('a weight of block devices is that of the cgroup, with each runtime, or it 
     assert.equal(started.status, 204, started.raw.toString());
     assert.equal(Warnings.length === 0, HostConfig.BlkioWeight === 300);
     if (blkioWeights(cgroups) !== 'bfq') continue;
-    const file = join(cgroups.controllers.get('blkio')!, '/gantry', Id, 'blkio.bfq.weight');
+    const file = join(cgroups.controllers.get('blkio')!, '/docker', Id, 'blkio.bfq.weight');
     assert.equal(readFileSync(file, 'utf8').trim(), '300');
     assert.equal((await engine.post(`/containers/${Id}/update`, { BlkioWeight: 400 })).status, 200);
     assert.equal(readFileSync(file, 'utf8').trim(), '400');
