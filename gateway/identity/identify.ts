@@ -8,10 +8,10 @@ import type { Reading, Shown } from './shown.ts';
 import type { Pace } from './turns.ts';
 
 /**
- * The caller of a request. `anonymous`: its address; `refused`: the credential is wrong; a question: only the forge
- * knows.
+ * The caller of a request. `anonymous`: its address; `refused`: the credential is wrong; `several`: there are two; a
+ * question: only the forge knows.
  */
-export type Identity = Caller | 'anonymous' | 'refused' | Question;
+export type Identity = Caller | 'anonymous' | 'refused' | 'several' | Question;
 
 /** A credential about which the forge has to be asked. */
 export class Question {
@@ -46,6 +46,7 @@ export class Question {
 export function identify(policy: Policy, headers: IncomingHttpHeaders, url: string): Identity {
   const shown = policy.credentials.find(headers, url);
   if (shown === undefined) return 'anonymous';
+  if (shown === 'several') return 'several';
   const { credential } = shown;
   const known = policy.known.find(credential);
   if (known === 'wrong') return 'refused';

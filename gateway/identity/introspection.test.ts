@@ -387,3 +387,36 @@ test('a token may stand in another header, in the query or in a cookie, and the 
   ]);
   for (const id of [1, 2, 3]) assert.equal((await askCaller(own.adminSocket, `user:${id}`)).windows[0]?.used, 1);
 });
+
+test('two credentials that differ are 400, and count on the address', async () => {
+  await using own = await TestGateway.start({
+    upstream: forge.url,
+    introspection: { url: `${forge.url}/api/v1/user` },
+    credentials: { headers: ['PRIVATE-TOKEN'], queryParameters: ['access_token', 'token'], cookies: ['session'] },
+  });
+  const basic = `Basic ${Buffer.from('ada:of-seven').toString('base64')}`;
+  const [seven, eight] = ['Bearer of-seven', { 'private-token': 'of-eight' }];
+  const ask = async (path: string, headers: Record<string, string>) => (await own.request(path, { headers })).status;
+  const before = forge.count('/user');
+
+  const refused = [
+    await ask('/user', { authorization: seven, ...eight }),
+    await ask('/user?access_token=of-eight', { authorization: seven }),
+    await ask('/user?access%5Ftoken=of-eight', { authorization: basic }),
+    await ask('/user?token=of-seven', eight),
+    await ask('/user?token=of-seven&token=of-eight', {}),
+    await ask('/user?token=of-seven&access_token=of-eight', {}),
+    await ask('/user', { authorization: 'Negotiate abc', ...eight }),
+  ];
+  const passed = forge.count('/user') - before;
+  const same = [
+    await ask('/user?token=of-seven', { authorization: seven, 'private-token': 'of-seven' }),
+    await ask('/user?token=of-seven', { authorization: basic }),
+    await ask('/user', { authorization: seven, cookie: 'session=of-a-visitor' }),
+  ];
+
+  assert.deepEqual([new Set(refused), passed], [new Set([400]), 0]);
+  assert.deepEqual(same, [200, 200, 200]);
+  const { windows } = await askCaller(own.adminSocket, 'ip:127.0.0.1');
+  assert.equal(windows.find(({ name }) => name === 'core')?.used, refused.length);
+});

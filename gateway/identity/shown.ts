@@ -54,35 +54,34 @@ export class CredentialPlaces {
     return this.#headers.includes(name);
   }
 
-  /** Order of precedence: Authorization, other headers, query, cookies. */
-  find(headers: IncomingHttpHeaders, url: string): Shown | undefined {
+  /**
+   * The request's credential. `several`: the upstream could go by another one than the gateway. A cookie counts where
+   * nothing else stands: browsers send cookies with every request.
+   */
+  find(headers: IncomingHttpHeaders, url: string): Shown | 'several' | undefined {
     const { authorization } = headers;
-    if (authorization !== undefined) {
-      const credential = credentialIn(authorization);
-      const value = credential.kind === 'token' ? `${schemeOf(authorization)} ${credential.token}` : authorization;
-      return { credential, isCookie: false, header: { name: 'authorization', value } };
-    }
-    return this.#none ? undefined : (this.#inHeaders(headers) ?? this.#inQuery(url) ?? this.#inCookies(headers));
+    const first = authorization === undefined ? undefined : inAuthorization(authorization);
+    if (this.#none) return first;
+    const all = [...(first === undefined ? [] : [first]), ...this.#inHeaders(headers), ...this.#inQuery(url)];
+    const one = all[0];
+    if (one === undefined) return this.#inCookies(headers);
+    return all.every((other) => meaningOf(other) === meaningOf(one)) ? one : 'several';
   }
 
-  #inHeaders(headers: IncomingHttpHeaders): Shown | undefined {
-    for (const name of this.#headers) {
+  #inHeaders(headers: IncomingHttpHeaders): Shown[] {
+    return this.#headers.flatMap((name) => {
       const value = headers[name];
-      if (typeof value === 'string') return shown(value, { name, value });
-    }
-    return undefined;
+      return typeof value === 'string' ? [shown(value, { name, value })] : [];
+    });
   }
 
   /** The forge is asked with the token as Bearer: a query could end up in its log. */
-  #inQuery(url: string): Shown | undefined {
+  #inQuery(url: string): Shown[] {
     const mark = url.indexOf('?');
-    if (this.#parameters.length === 0 || mark < 0) return undefined;
+    if (this.#parameters.length === 0 || mark < 0) return [];
     const query = new URLSearchParams(url.slice(mark));
-    for (const name of this.#parameters) {
-      const value = query.get(name);
-      if (value !== null) return shown(value, { name: 'authorization', value: `Bearer ${value}` });
-    }
-    return undefined;
+    const values = this.#parameters.flatMap((name) => query.getAll(name));
+    return values.map((value) => shown(value, { name: 'authorization', value: `Bearer ${value}` }));
   }
 
   #inCookies({ cookie }: IncomingHttpHeaders): Shown | undefined {
@@ -95,6 +94,18 @@ export class CredentialPlaces {
     }
     return undefined;
   }
+}
+
+function inAuthorization(authorization: string): Shown {
+  const credential = credentialIn(authorization);
+  const value = credential.kind === 'token' ? `${schemeOf(authorization)} ${credential.token}` : authorization;
+  return { credential, isCookie: false, header: { name: 'authorization', value } };
+}
+
+/** The token, or the malformed text. */
+function meaningOf({ credential, header }: Shown): string {
+  if (credential.kind === 'token') return credential.token;
+  return credential.kind === 'basic' ? tokenOf(credential) : `malformed ${header.value}`;
 }
 
 /** Checks the syntax of a Bearer token, wherever the token stands. */

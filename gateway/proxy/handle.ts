@@ -95,6 +95,7 @@ function identified(exchange: Exchange, identity: Found): void | Promise<void> {
   if (typeof identity === 'object') exchange.caller = withOverride(policy, identity);
   const problem = problemOf(req);
   if (problem !== undefined) return unreadable(exchange, problem.message, problem.status);
+  if (identity === 'several') return unreadable(exchange, 'The request has two credentials that differ.');
   const target = readTarget(req.url ?? '/', policy.config.pathParameters);
   if ('refused' in target) return unreadable(exchange, target.refused);
   exchange.target = target;
