@@ -33,7 +33,6 @@ import { prepareBindSources } from './preparation/bind-sources.ts';
 import { filesFor, withOwnersHostname } from './preparation/etc-files.ts';
 import { namespacesOf, sandboxRequest, sharedMemoryOf } from './preparation/namespaces.ts';
 import { describeContainer } from './preparation/process.ts';
-import { replaceLinks } from './preparation/replace-links.ts';
 import { shimOptions } from './preparation/shim-options.ts';
 import { mountVolumes, unmountVolumes } from './preparation/volume-mounts.ts';
 import { removeIfLeft, removeRemains } from './remains.ts';
@@ -133,7 +132,6 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
 
   const overlay = engine.layers.overlay(id);
   const root = rootSeenBy(shim.pid, overlay);
-  replaceLinks(root);
   const description = describeContainer(container, {
     root: { path: overlay.target, visibleAt: root },
     user: await userOf(container, root),
