@@ -35,7 +35,7 @@ const left = noRoot ? chosen.filter((file) => file.endsWith('.root.test.ts')) : 
 const files = chosen.filter((file) => !left.includes(file));
 
 // Links and rules of this run are then those of its namespace. Long tests fetch from the net.
-if (process.getuid!() === 0 && !noRoot && !files.some((file) => file.endsWith('.long.test.ts'))) enterNetns();
+if (process.getuid!() === 0 && !noRoot && !files.some((file) => file.endsWith('.long.test.ts'))) enterNamespaces();
 
 const wrong = (places.length === 0 ? ['format:check', 'lint', 'types'] : []).filter((name) => !passes(name));
 const { passed, failed, skipped, told, seconds } = await runTestFiles(root, files, {
@@ -62,8 +62,15 @@ function passes(name: string): boolean {
   return status === 0;
 }
 
-/** Moves this process, and the programs that it starts, into a network namespace of its own with a loopback. */
-function enterNetns(): void {
-  unshare('net');
-  execFileSync('ip', ['link', 'set', 'lo', 'up']);
+/**
+ * Moves this process, and the programs that it starts, into a network namespace of its own with a loopback, and a mount
+ * namespace in which no plugins of others are found: dockerd looks for them in a fixed folder.
+ */
+function enterNamespaces(): void {
+  unshare('net', 'mount');
+  const run = (...words: [string, ...string[]]): Buffer => execFileSync(words[0], words.slice(1));
+  run('ip', 'link', 'set', 'lo', 'up');
+  run('mount', '--make-rprivate', '/');
+  run('mkdir', '-p', '/run/docker');
+  run('mount', '-t', 'tmpfs', 'none', '/run/docker');
 }

@@ -56,7 +56,11 @@ type History = { CreatedBy: string; Comment: string; Size: number; Tags: string[
 
 /** The comparable part of a build: ids are numbered in the order of their appearance. */
 export async function told(api: Api, { status, message, lines, id }: Built): Promise<unknown> {
-  const text = lines.map(({ stream = '' }) => stream).join('');
+  // Colors begin and end with each write of the program, which may be one or several.
+  const text = lines
+    .map(({ stream = '' }) => stream)
+    .join('')
+    .replaceAll('\x1B[0m\x1B[91m', '');
   const error = lines.find((line) => line.error !== undefined);
   const ids = new Map<string, string>();
   const numbered = (words: string): string =>
