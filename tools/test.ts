@@ -7,7 +7,7 @@
  * `*.long.test.ts`, which fetch what they need from the net, run only when their place is named.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { globSync } from 'node:fs';
+import { globSync, mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname } from 'node:path';
 
@@ -68,9 +68,8 @@ function passes(name: string): boolean {
  */
 function enterNamespaces(): void {
   unshare('net', 'mount');
-  const run = (...words: [string, ...string[]]): Buffer => execFileSync(words[0], words.slice(1));
-  run('ip', 'link', 'set', 'lo', 'up');
-  run('mount', '--make-rprivate', '/');
-  run('mkdir', '-p', '/run/docker');
-  run('mount', '-t', 'tmpfs', 'none', '/run/docker');
+  execFileSync('ip', ['link', 'set', 'lo', 'up']);
+  execFileSync('mount', ['--make-rprivate', '/']);
+  mkdirSync('/run/docker', { recursive: true });
+  execFileSync('mount', ['-t', 'tmpfs', 'none', '/run/docker']);
 }

@@ -55,7 +55,7 @@ export const rows: readonly BuildRow[] = [
   },
   {
     why: 'a here-document of the shell that its line continues',
-    file: 'FROM busybox\nRUN echo <<EOF \\\nfirst \\\nEOF > /f && \\\n    echo done\nRUN cat /f; cat <<-END \\\n\ttext \\\n\tEND',
+    file: 'FROM busybox\nRUN echo <<EOF \\\nfirst \\\nEOF > /f && \\\n    echo done\nRUN exec 2>&1; cat /f; cat <<-END \\\n\ttext \\\n\tEND',
   },
   { why: 'a here-document without an end', file: 'FROM busybox\nRUN true\nRUN cat <<EOF\nRUN <<-"X"' },
   { why: 'an instruction behind a here-document without an end', file: 'FROM busybox\nRUN cat <<EOF\nhello\nRUN x' },
