@@ -29,6 +29,11 @@ const outgoing = new Map<number, OutgoingChunks>();
 let lastView = 0;
 
 port.on('message', (message: ToWorker) => {
+  if ('leave' in message) {
+    mounts[Symbol.dispose]();
+    port.close();
+    return;
+  }
   const { id } = message;
   // oxlint-disable-next-line typescript/no-floating-promises -- what fails here ends the thread, and fails what it was at
   if ('start' in message) void perform(id, message.start);

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
 import { collectYoung } from '../host/garbage.ts';
@@ -230,7 +231,8 @@ class CopyThread {
     this.#worker.unref();
     this.#idle = this.#background.after(IDLE_MILLISECONDS, 'end an idle thread for copies', {}, async () => {
       this.#onGone();
-      await this.#worker.terminate();
+      this.#send({ leave: true });
+      await once(this.#worker, 'exit');
     });
   }
 

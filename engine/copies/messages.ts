@@ -67,6 +67,8 @@ export type Results = {
 };
 
 export type ToWorker =
+  /** Nothing more comes: the thread ends. */
+  | { leave: true }
   | { id: number; start: Work }
   /** Bytes of the archive that is placed. */
   | { id: number; chunks: Uint8Array<ArrayBuffer>[] }

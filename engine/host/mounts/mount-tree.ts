@@ -82,7 +82,7 @@ function openNamespace(path: string): number {
  * A mount namespace of this thread alone, from which it can visit others for a moment. Not for the main thread, whose
  * namespace is that of the process.
  */
-export class ThreadMounts {
+export class ThreadMounts implements Disposable {
   readonly #processNamespace: number;
   readonly #processRoot: number;
   readonly #ownNamespace: number;
@@ -143,6 +143,11 @@ export class ThreadMounts {
     } finally {
       closeSync(namespace);
     }
+  }
+
+  /** At the thread's end: descriptors belong to the process, and one of a namespace keeps it. */
+  [Symbol.dispose](): void {
+    for (const held of [this.#processNamespace, this.#processRoot, this.#ownNamespace, this.#ownRoot]) closeSync(held);
   }
 
   #visit<T>(namespace: number, work: () => T, root?: number): T {
