@@ -125,7 +125,7 @@ test('without live-restore containers are stopped with the daemon, and their net
   assert.deepEqual(await runs(engine, id), [false, 0, 5]);
 });
 
-test('what the daemon has stopped at its end is started again as its policy says', async () => {
+test('a container that the daemon stopped at its end is started again as its policy says', async () => {
   await using engine = await TestEngine.start({ flags: ['--live-restore=false', '--shutdown-timeout=1'] });
   const run = async (Name: string, ...command: string[]): Promise<string> =>
     await engine.run(command, { HostConfig: { NetworkMode: 'none', RestartPolicy: { Name } } });
@@ -143,7 +143,7 @@ test('what the daemon has stopped at its end is started again as its policy says
   assert.equal((await runs(engine, stopped))[0], false);
 });
 
-test('a daemon that ends answers what is under way, and waits for no follower', async () => {
+test('a daemon that ends answers pending requests, and waits for no follower', async () => {
   await using engine = await TestEngine.start();
   const script = 'trap "sleep 0.5; exit 4" TERM; echo ready; while :; do sleep 0.02; done';
   const id = await engine.run(['sh', '-c', script], { HostConfig: { NetworkMode: 'none' } });

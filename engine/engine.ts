@@ -57,7 +57,7 @@ export type Engine = Readonly<{
   blobs: Blobs;
   archives: Archives;
   layers: Layers;
-  /** Of files, out of containers and into them. */
+  /** Copies of files, out of containers and into them. */
   copies: Copies;
   /** Folders that steps of builds share. */
   runCaches: RunCaches;
@@ -73,7 +73,7 @@ export type Engine = Readonly<{
   containers: ContainerStore;
   runs: Runs;
   samplers: Samplers;
-  /** Of logs to their receivers. */
+  /** Deliveries of logs to their receivers. */
   deliveries: Deliveries;
   health: HealthChecks;
   execs: ExecStore;
@@ -89,7 +89,7 @@ export type Engine = Readonly<{
   pluginTrash: Trash;
   volumes: VolumeStore;
   volumeDrivers: VolumeDrivers;
-  /** Of containers that are being created. */
+  /** Volumes claimed by containers that are being created. */
   volumeClaims: VolumeClaims;
   /** Asked before a volume is removed. */
   volumeUsage: VolumeUsage;

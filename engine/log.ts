@@ -21,7 +21,7 @@ function ofRequest(): object {
   return request === undefined ? {} : { request };
 }
 
-/** Of a failure in undoing after another failure both are named. */
+/** Names both errors of a failed undo after another failure. */
 export function described(error: unknown): unknown {
   if (error instanceof SuppressedError) {
     return { ...serialized(error), error: described(error.error), suppressed: described(error.suppressed) };

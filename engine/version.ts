@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Of the daemon, as package.json has it. */
+/** Version of the daemon, as package.json has it. */
 export const VERSION: string = (
   JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8')) as { version: string }
 ).version;

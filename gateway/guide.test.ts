@@ -1,4 +1,4 @@
-/** What docs/gateway.md says, as far as a program can tell whether it is true. */
+/** Checks docs/gateway.md, as far as a program can tell whether it is true. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -41,7 +41,7 @@ test('the dashboard for Grafana asks for metrics that there are', () => {
   );
 });
 
-test('every setting says what it means', () => {
+test('every setting has a description', () => {
   const silent = settingsReference()
     .split('\n')
     .filter((line) => line.endsWith('|  |') || line.endsWith(': |'));

@@ -49,7 +49,7 @@ test('the same failure is written once a minute, with how often it was left out'
   ]);
 });
 
-test('a clock of the machine that is set back or forward changes nothing in what is left out', (t) => {
+test('a clock of the machine that is set back or forward does not change the omitted lines', (t) => {
   t.mock.timers.enable({ apis: ['Date'], now: 1_800_000_000_000 });
   const lines: string[] = [];
   const write = (line: string): void => void lines.push(line);

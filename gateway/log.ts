@@ -10,9 +10,9 @@ const WAITING_BYTES = 1024 ** 2;
 /** A reader has this long for the last lines. */
 const LAST_LINES_MS = 1000;
 
-/** The same failure or caller is not logged more often than this. */
+/** Interval at which one failure or caller is logged at most. */
 const REPEAT_MS = 60_000;
-const MOST_REMEMBERED = 10_000;
+const MAX_STORED = 10_000;
 
 /**
  * The gateway's log: JSON lines, without anything secret. Neither headers nor queries are ever written, since both may
@@ -114,7 +114,7 @@ export class GatewayLog {
     this.#lately.delete(key);
     this.#lately.set(key, { atMs: nowMs, left: 0 });
     for (const oldest of this.#lately.keys()) {
-      if (this.#lately.size <= MOST_REMEMBERED) break;
+      if (this.#lately.size <= MAX_STORED) break;
       this.#lately.delete(oldest);
     }
     return before?.left ?? 0;

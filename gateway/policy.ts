@@ -74,7 +74,7 @@ export function anonymousCaller(policy: Policy, address: string): Caller {
   );
 }
 
-/** The same caller with the limit that `overrides` gives it. */
+/** Returns the caller with the limit that `overrides` gives it. */
 export function withOverride({ overrides }: Policy, caller: Caller): Caller {
   if (overrides.size === 0) return caller;
   const limit = overrides.get(caller.key);

@@ -15,7 +15,7 @@ type Settings = Pick<Config, 'store'>;
 export type LocalStore = MemoryStore | SqliteStore;
 
 /** How long a start waits for Redis. After that the gateway starts, and `store.onFailure` decides. */
-const MOST_WAIT_MS = 2000;
+const MAX_WAIT_MS = 2000;
 
 /**
  * Opens the configured store. Failures that concern no single request are logged.
@@ -32,7 +32,7 @@ export async function openStore({ store }: Settings, log: GatewayLog): Promise<L
   const enough = new AbortController();
   // The failure was reported.
   const ready = opened.ready().catch(() => undefined);
-  await Promise.race([ready, timeout(MOST_WAIT_MS, undefined, { signal: enough.signal }).catch(() => undefined)]);
+  await Promise.race([ready, timeout(MAX_WAIT_MS, undefined, { signal: enough.signal }).catch(() => undefined)]);
   enough.abort();
   return opened;
 }

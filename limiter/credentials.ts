@@ -1,4 +1,4 @@
-/** What an Authorization header says. */
+/** A credential in an Authorization header. */
 export type Credential =
   | Readonly<{ kind: 'none' }>
   | Readonly<{ kind: 'token'; token: string }>
@@ -10,12 +10,12 @@ const none: Credential = { kind: 'none' };
 const malformed: Credential = { kind: 'malformed' };
 
 /** Longer values are no tokens, and are not worth hashing. */
-const LONGEST = 8192;
+const MAX_LENGTH = 8192;
 
 /** Reads `Bearer`, `token` and `Basic`; everything else is malformed. */
 export function credentialIn(authorization: string | undefined): Credential {
   if (authorization === undefined) return none;
-  if (authorization.length > LONGEST) return malformed;
+  if (authorization.length > MAX_LENGTH) return malformed;
   const space = authorization.indexOf(' ');
   if (space < 0) return malformed;
   const value = authorization.slice(space + 1).trim();

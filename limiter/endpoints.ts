@@ -14,7 +14,7 @@ export const FIRST_ENDPOINT_ID = 16;
 const IDS_PER_ENDPOINT = 4;
 
 /** Names come from route tables. More than this means that raw paths are used as names, which would fill the memory. */
-const MOST_ENDPOINTS = 20_000;
+const MAX_ENDPOINTS = 20_000;
 
 const CORE = { category: 'core', categoryIndex: CATEGORIES.indexOf('core') } as const;
 
@@ -23,7 +23,7 @@ const WINDOW_KINDS = ['points', 'content-minute', 'content-hour'] as const;
 
 /**
  * The endpoints of a store by their numbers: a store that reads its counts back knows names before routes are defined.
- * The same name has the same number for as long as the store lives, so that counts survive a change of rules.
+ * A name keeps its number for as long as the store lives, so that counts survive a change of rules.
  */
 export class Endpoints {
   readonly #ids = new Map<string, number>();
@@ -55,7 +55,7 @@ export class Endpoints {
     const space = windowName.indexOf(' ');
     const kind = WINDOW_KINDS.findIndex((known) => known === windowName.slice(0, space));
     const name = windowName.slice(space + 1);
-    const isFull = this.#names.length >= MOST_ENDPOINTS && !this.#ids.has(name);
+    const isFull = this.#names.length >= MAX_ENDPOINTS && !this.#ids.has(name);
     return kind < 0 || isFull ? undefined : this.#idOf(name) + kind;
   }
 
@@ -70,8 +70,8 @@ export class Endpoints {
   #idOf(name: string): number {
     const known = this.#ids.get(name);
     if (known !== undefined) return known;
-    if (this.#names.length >= MOST_ENDPOINTS) {
-      throw new RangeError(`more than ${MOST_ENDPOINTS} endpoints: define one per route template, not one per path`);
+    if (this.#names.length >= MAX_ENDPOINTS) {
+      throw new RangeError(`more than ${MAX_ENDPOINTS} endpoints: define one per route template, not one per path`);
     }
     const id = FIRST_ENDPOINT_ID + this.#names.length * IDS_PER_ENDPOINT;
     this.#names.push(name);

@@ -10,7 +10,7 @@ import { pathToFileURL } from 'node:url';
 
 const readme = readFileSync(join(import.meta.dirname, 'README.md'), 'utf8');
 
-/** What each chapter shows, as a program of its own beside this repository's packages. */
+/** The example of each chapter, as a program of its own beside this repository's packages. */
 const folder = await mkdtemp(join(tmpdir(), 'gantry-readme-'));
 after(async () => await rm(folder, { recursive: true }));
 await symlink(join(dirname(import.meta.dirname), 'node_modules'), join(folder, 'node_modules'));
@@ -38,7 +38,7 @@ for (const chapter of ['Fastify', 'node:http', 'Fetch']) {
 }
 
 for (const chapter of ['Fastify', 'node:http']) {
-  test(`what the README shows for ${chapter} is a server with limits`, async () => {
+  test(`the README's example for ${chapter} is a server with limits`, async () => {
     await using server = await run(await write(chapter));
 
     const first = await fetch(`${server.url}/hello`);
@@ -53,7 +53,7 @@ for (const chapter of ['Fastify', 'node:http']) {
   });
 }
 
-test('what the README shows for Fetch is a handler with limits', async () => {
+test("the README's example for Fetch is a handler with limits", async () => {
   const { default: shownModule } = (await import(pathToFileURL(await write('Fetch')).href)) as {
     default: { fetch: (request: Request, address: string) => Promise<Response> };
   };

@@ -7,14 +7,14 @@ import type { Caller, Endpoint, EndpointDefinition } from './types.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What this route is to the limiter, beside its name. */
+    /** Properties of this route for the limiter, beside its name. */
     limit?: Omit<EndpointDefinition, 'name'>;
   }
 }
 
 export type FastifyLimits = Readonly<{
   limiter: RateLimiter;
-  /** Who sends it. Default: its address, as Fastify's `trustProxy` finds it. */
+  /** The sender of a request. Default: its address, as Fastify's `trustProxy` finds it. */
   caller?: (request: FastifyRequest) => Caller | Promise<Caller>;
   style?: RefusalStyle;
 }>;

@@ -3,9 +3,9 @@ import { headersOf, refusalOf, type RefusalStyle } from './present.ts';
 import type { Admission, Caller, Endpoint } from './types.ts';
 
 export type FetchLimits<Context extends unknown[]> = Readonly<{
-  /** What the request is; endpoints are made once, with `limiter.endpoint`. */
+  /** The endpoint of a request; endpoints are made once, with `limiter.endpoint`. */
   endpoint: (request: Request, ...context: Context) => Endpoint;
-  /** Who sends it. A Request does not know its sender's address: the server's context does. */
+  /** The sender of a request. A Request does not know its sender's address: the server's context does. */
   caller: (request: Request, ...context: Context) => Caller | Promise<Caller>;
   style?: RefusalStyle;
 }>;
@@ -43,7 +43,7 @@ function withHeaders(response: Response, admission: Admission): Response {
   return new Response(body === null ? null : endingWith(body, admission), { status, statusText, headers });
 }
 
-/** The same bytes; the admission ends with them, or when nobody reads on. */
+/** Passes the bytes on; the admission ends with them, or when nobody reads on. */
 function endingWith(body: ReadableStream<Uint8Array>, admission: Admission): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   return new ReadableStream({

@@ -193,7 +193,7 @@ test('a hundred thousand addresses cost less than 16 MB', async () => {
   assert.ok(bytes < 16_000_000, `${bytes / 100_000} bytes for each`);
 });
 
-test('limiters that tell each other what they refuse ban a caller together', async () => {
+test('limiters that tell each other their refusals ban a caller together', async () => {
   const rules = limitRules({ ban: { refusals: 4, withinSeconds: 60, banSeconds: 600 } });
   const limiters: RateLimiter[] = [];
   for (let n = 0; n < 2; n += 1) {

@@ -162,7 +162,7 @@ export class RateLimiter implements AsyncDisposable {
     this.#own?.forget(key);
   }
 
-  /** Who is limited now, by what, until when: the callers that this process has refused. */
+  /** Lists the limited callers, their limits and the time: the callers that this process has refused. */
   explain(): LimitedCaller[] {
     return this.#limited.list(Math.floor(this.#store.nowMs() / 1000));
   }

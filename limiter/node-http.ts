@@ -6,9 +6,9 @@ import { callerFrom } from './primary.ts';
 import type { Caller, Endpoint } from './types.ts';
 
 export type HttpLimits = Readonly<{
-  /** What the request is; endpoints are made once, with `limiter.endpoint`. */
+  /** The endpoint of a request; endpoints are made once, with `limiter.endpoint`. */
   endpoint: (request: IncomingMessage) => Endpoint;
-  /** Who sends it. Default: its address. */
+  /** The sender of a request. Default: its address. */
   caller?: (request: IncomingMessage) => Caller | Promise<Caller>;
   style?: RefusalStyle;
 }>;

@@ -18,7 +18,7 @@ export type ActingApp = Readonly<{
   approvedBy?: readonly Organization[];
 }>;
 
-/** What is known about who sends a request; the gateway finds it out, this file decides what it means. */
+/** Facts about a request's sender; the gateway finds them out, this file decides their meaning. */
 export type CallerFacts =
   | Readonly<{ kind: 'anonymous'; address: string }>
   | Readonly<{
@@ -82,7 +82,7 @@ export const defaultPrimaryLimits: PrimaryLimits = {
 };
 
 /**
- * Whose quota a request spends, and how much that is.
+ * Decides the caller whose quota a request spends, and its size.
  *
  * A user has one counter whatever the token; only the limit that it is compared with depends on the acting app.
  */

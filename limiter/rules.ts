@@ -5,13 +5,13 @@ const HOUR = 3600;
 const MINUTE = 60;
 
 /** The longest window that is accepted: counts and times of a window are kept in 32 bits. */
-export const LONGEST_WINDOW_SECONDS = 366 * 24 * HOUR;
-export const LARGEST_LIMIT = 1_000_000_000;
+export const MAX_WINDOW_SECONDS = 366 * 24 * HOUR;
+export const MAX_LIMIT = 1_000_000_000;
 /** CPU time is kept in microseconds. */
-export const LARGEST_CPU_SECONDS = 2000;
-export const MOST_CONCURRENT = 60_000;
+export const MAX_CPU_SECONDS = 2000;
+export const MAX_CONCURRENT = 60_000;
 
-/** What is wrong, and where in the rules. */
+/** A problem, and its place in the rules. */
 export type RuleProblem = Readonly<{ path: readonly string[]; message: string }>;
 
 const ownWindow: CategoryRule = { limit: 'caller', windowSeconds: HOUR };
@@ -62,18 +62,18 @@ export function limitRules(changes: RuleChanges = {}): LimitRules {
   return rules;
 }
 
-/** What is wrong with the rules, with the place of each, in words for the person who wrote them. */
+/** Lists the problems of the rules, with the place of each, in words for the person who wrote them. */
 export function problemsOf(rules: LimitRules): RuleProblem[] {
   const problems: RuleProblem[] = [];
   const check = (path: readonly string[], value: number, least: number, most: number): void => {
     if (Number.isInteger(value) && value >= least && value <= most) return;
     problems.push({ path, message: `must be a whole number from ${least} to ${most}, not ${value}` });
   };
-  const checkLimit = (path: readonly string[], limit: number, most = LARGEST_LIMIT): void => {
+  const checkLimit = (path: readonly string[], limit: number, most = MAX_LIMIT): void => {
     if (limit !== Infinity) check(path, limit, 0, most);
   };
   const checkWindow = (path: readonly string[], { windowSeconds, window = 'fixed' }: LimitWindow): void => {
-    check([...path, 'windowSeconds'], windowSeconds, 1, LONGEST_WINDOW_SECONDS);
+    check([...path, 'windowSeconds'], windowSeconds, 1, MAX_WINDOW_SECONDS);
     if (WINDOW_FORMS.includes(window)) return;
     problems.push({
       path: [...path, 'window'],
@@ -83,30 +83,30 @@ export function problemsOf(rules: LimitRules): RuleProblem[] {
   for (const category of CATEGORIES) {
     const { limit, anonymousLimit } = rules.categories[category];
     const path = ['categories', category];
-    if (typeof limit === 'number') check([...path, 'limit'], limit, 0, LARGEST_LIMIT);
-    if (anonymousLimit !== undefined) check([...path, 'anonymousLimit'], anonymousLimit, 0, LARGEST_LIMIT);
+    if (typeof limit === 'number') check([...path, 'limit'], limit, 0, MAX_LIMIT);
+    if (anonymousLimit !== undefined) check([...path, 'anonymousLimit'], anonymousLimit, 0, MAX_LIMIT);
     if (anonymousLimit !== undefined && limit === 'off') {
       problems.push({ path: [...path, 'anonymousLimit'], message: 'has no effect in a category that is off' });
     }
     checkWindow(path, rules.categories[category]);
   }
-  checkLimit(['concurrent', 'limit'], rules.concurrent.limit, MOST_CONCURRENT);
-  check(['concurrent', 'retrySeconds'], rules.concurrent.retrySeconds, 1, LONGEST_WINDOW_SECONDS);
+  checkLimit(['concurrent', 'limit'], rules.concurrent.limit, MAX_CONCURRENT);
+  check(['concurrent', 'retrySeconds'], rules.concurrent.retrySeconds, 1, MAX_WINDOW_SECONDS);
   for (const name of ['restPoints', 'graphqlPoints', 'contentPerMinute', 'contentPerHour'] as const) {
     checkLimit([name, 'limit'], rules[name].limit);
     checkWindow([name], rules[name]);
   }
-  checkLimit(['cpu', 'totalSeconds'], rules.cpu.totalSeconds, LARGEST_CPU_SECONDS);
-  checkLimit(['cpu', 'graphqlSeconds'], rules.cpu.graphqlSeconds, LARGEST_CPU_SECONDS);
+  checkLimit(['cpu', 'totalSeconds'], rules.cpu.totalSeconds, MAX_CPU_SECONDS);
+  checkLimit(['cpu', 'graphqlSeconds'], rules.cpu.graphqlSeconds, MAX_CPU_SECONDS);
   checkWindow(['cpu'], rules.cpu);
   for (const name of rules.shadow) {
     if (LIMITS.includes(name)) continue;
     problems.push({ path: ['shadow'], message: `there is no limit ${name}; there are ${LIMITS.join(', ')}` });
   }
   if (rules.ban !== undefined) {
-    check(['ban', 'refusals'], rules.ban.refusals, 1, LARGEST_LIMIT);
-    check(['ban', 'withinSeconds'], rules.ban.withinSeconds, 1, LONGEST_WINDOW_SECONDS);
-    check(['ban', 'banSeconds'], rules.ban.banSeconds, 1, LONGEST_WINDOW_SECONDS);
+    check(['ban', 'refusals'], rules.ban.refusals, 1, MAX_LIMIT);
+    check(['ban', 'withinSeconds'], rules.ban.withinSeconds, 1, MAX_WINDOW_SECONDS);
+    check(['ban', 'banSeconds'], rules.ban.banSeconds, 1, MAX_WINDOW_SECONDS);
   }
   return problems;
 }

@@ -37,7 +37,7 @@ export type LimitName = (typeof LIMITS)[number];
 
 export type CallerKind = 'ip' | 'user' | 'installation' | 'oauth-app' | 'workflow-repository';
 
-/** Whose quota a request spends, and how large it is for this request. */
+/** The owner of the quota that a request spends, and its size for this request. */
 export type Caller = Readonly<{
   kind: CallerKind;
   /** Names the counters: one per address, user, installation, app or repository, whatever token was shown. */
@@ -77,7 +77,7 @@ export type LimitRules = Readonly<{
   /** Requests of one caller under way at once, REST and GraphQL together. */
   concurrent: Readonly<{
     limit: number;
-    /** What `retry-after` says, since nobody knows when a request under way will end. */
+    /** Seconds in `retry-after`, since nobody knows when a pending request will end. */
     retrySeconds: number;
   }>;
   /** Points for each REST endpoint. */
@@ -94,7 +94,7 @@ export type LimitRules = Readonly<{
   ban?: Readonly<{ refusals: number; withinSeconds: number; banSeconds: number }>;
 }>;
 
-/** What a route is to the limiter. */
+/** Properties of a route for the limiter. */
 export type EndpointDefinition = Readonly<{
   /** Method and route template, `GET /repos/{owner}/{repo}`: one count of points each. GraphQL has one name for all. */
   name: string;
@@ -115,11 +115,11 @@ export type EndpointDefinition = Readonly<{
 /** A route that a limiter and its store know; made by `RateLimiter.endpoint`, once per route and not per request. */
 export type Endpoint = Readonly<{
   name: string;
-  /** Whose it is: `LimitStore.endpoints`. */
+  /** The store's list that it belongs to: `LimitStore.endpoints`. */
   of: object;
   /** In its store the windows `id`, `id + 1` and `id + 2` of a caller are this endpoint's: points, content per minute, per hour. */
   id: number;
-  /** The same in all processes: names the endpoint's windows in a shared store. Below 2^46. */
+  /** A number that is equal in all processes: names the endpoint's windows in a shared store. Below 2^46. */
   hash: number;
   category: Category;
   categoryIndex: number;
@@ -132,7 +132,7 @@ export type Endpoint = Readonly<{
   contentPerHour: number;
   /** Bit n is set: `LIMITS[n]` is in shadow mode here. */
   shadow: number;
-  /** The same route in core, where its requests count while its own category is off. Undefined: it is in core. */
+  /** The route in core, where its requests count while its own category is off. Undefined: it is in core. */
   inCore: Endpoint | undefined;
 }>;
 
@@ -175,7 +175,7 @@ export type Admission = ShownStatus &
     chargePoints(points: number): void;
     /** Ends it as if it had never been: it has turned out to be another caller's. */
     giveBack(): void;
-    /** The same as `end()`, so that `using` covers every way out. */
+    /** Calls `end()`, so that `using` covers every way out. */
     [Symbol.dispose](): void;
   }>;
 
@@ -219,11 +219,11 @@ export type RefusalNote = Readonly<{
   untilSeconds: number;
   /** In the past: not banned. */
   bannedUntilSeconds: number;
-  /** What the headers said. */
+  /** Status in the headers. */
   shown: ShownStatus;
 }>;
 
-/** What a store is asked about one request; all the limits at once. */
+/** Question to a store about one request; all the limits at once. */
 export type Ask = Readonly<{
   key: string;
   /** The caller, where it asks itself: a store may note in it, unseen, where its counts are. */
@@ -243,7 +243,7 @@ export type Verdict = Readonly<{
   until: number;
   /** Bit n is set: `LIMITS[n]` is in shadow mode and would have refused. */
   shadowed: number;
-  /** Of the category's window, after this request. */
+  /** Use of the category's window, after this request. */
   used: number;
   reset: number;
   /** The store's time in epoch milliseconds. */

@@ -21,7 +21,7 @@ type SystemFailure = Error &
   Partial<Record<'code' | 'syscall' | 'path' | 'address' | 'hostname', string>> & { port?: number };
 
 function systemMessage(error: Error): string | undefined {
-  // Of a connection that was tried with several addresses.
+  // A connection that was tried with several addresses has an error for each.
   if (error instanceof AggregateError && error.errors[0] instanceof Error) return messageOf(error.errors[0]);
   const { code = '', syscall, path, address, port, hostname } = error as SystemFailure;
   if (code === 'ERR_INVALID_ARG_VALUE' && /null bytes/.test(error.message)) return 'a name with a NUL byte is invalid';

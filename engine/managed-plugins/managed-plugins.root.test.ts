@@ -210,7 +210,7 @@ suite('managed plugins', { concurrency: false }, () => {
     assert.equal((await engine.delete('/volumes/data')).status, 204);
   });
 
-  test('one whose socket becomes a link, a file or a folder is not asked, and nor is the target of the link', async () => {
+  test('a socket that becomes a link, a file or a folder is not asked, and nor is the target of the link', async () => {
     const { Id } = await inspect(KEPT);
     const [folder] = readdirSync(join(engine.directory, 'exec/plugin-sockets')).filter((name) => Id.startsWith(name));
     const socket = join(engine.directory, 'exec/plugin-sockets', folder!, 'test.sock');

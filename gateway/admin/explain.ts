@@ -2,7 +2,7 @@ import type { CallerState, LimitedCaller } from '@gantry/limiter/types.ts';
 
 import type { LimitLine } from './caller-limits.ts';
 
-/** Who is limited now, for a terminal. */
+/** Formats the limited callers for a terminal. */
 export function limitedText(callers: readonly LimitedCaller[], nowSeconds: number): string {
   if (callers.length === 0) return 'Nobody is limited now.';
   const rows = callers
@@ -27,7 +27,7 @@ export function callerText({ key, underWay, windows }: CallerState, nowSeconds: 
   return rows.length === 0 ? `${head}, no open window` : `${head}\n${table([['WINDOW', 'USED', 'UNTIL'], ...rows])}`;
 }
 
-/** What a caller may, and what is left of it. */
+/** Formats a caller's limits, and the rest of each. */
 export function limitsText(lines: readonly LimitLine[], nowSeconds: number): string {
   const rows = lines.map(({ name, limit, used, left, reset }) => {
     return [name, rounded(limit), rounded(used), rounded(left), reset === 0 ? '' : until(reset, nowSeconds)];

@@ -19,7 +19,7 @@ const settings: Settings = {
 };
 
 describe('forgive', { concurrency: true }, () => {
-  test('who is forgiven may ask again at once, a ban and what is remembered of it included', async () => {
+  test('a forgiven caller may ask again at once, a ban and the memory of it included', async () => {
     for (const store of [{ kind: 'memory' }, { kind: 'sqlite', path: '{folder}/limits.db' }] as const) {
       await using gateway = await TestGateway.start({ ...settings, store });
       for (let n = 0; n < 6; n += 1) await gateway.request('/user');
@@ -64,7 +64,7 @@ describe('forgive', { concurrency: true }, () => {
   });
 });
 
-test('limits says what a caller may and what is left', async () => {
+test("limits shows a caller's limits and the rest of each", async () => {
   await using gateway = await TestGateway.start({
     ...settings,
     limits: { anonymous: 60 },

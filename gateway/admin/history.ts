@@ -1,6 +1,6 @@
 import type { Counts } from '../metrics.ts';
 
-/** What has happened in a minute. */
+/** Counts of a minute. */
 export type Minute = Readonly<{
   /** When it began, in epoch seconds. */
   at: number;

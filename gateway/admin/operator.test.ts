@@ -41,7 +41,7 @@ async function admin(method: string, path: string, body?: string, of = gateway):
   return await promise;
 }
 
-test('explain says that nobody is limited, or who is, by what and until when', async () => {
+test('explain lists the limited callers, their limits and the time, or says that there is none', async () => {
   await using own = await TestGateway.start(settings);
   const nobody = await own.cli('explain');
   for (let count = 0; count < 5; count += 1) await own.request('/user', { from: '127.5.0.1' });
@@ -270,7 +270,7 @@ test('a port for Prometheus serves the metrics, and nothing else', async () => {
   }
 });
 
-test('the metrics agree with what was done', async () => {
+test('the metrics agree with the requests', async () => {
   await using measured = await TestGateway.start({
     ...settings,
     limits: { anonymous: 100 },

@@ -47,7 +47,7 @@ async function get(path: string, headers: Record<string, string> = {}): Promise<
   return { status: incoming.statusCode ?? 0, body: await text(incoming) };
 }
 
-test('a browser shows who is limited, who asks most and the last hour, and runs nothing of what callers are named', async () => {
+test("a browser shows limited callers, top callers and the last hour, and runs nothing of callers' names", async () => {
   for (let n = 0; n < 5; n += 1) await gateway.request('/user', { token: 'of-evil' });
   for (let n = 0; n < 3; n += 1) await gateway.request('/user');
   const profile = mkdtempSync(join(tmpdir(), 'gantry-page-'));
@@ -123,7 +123,7 @@ test('a page for other machines is refused', async () => {
   assert.match(output, /admin\.page: 127\.0\.0\.1:port or \[::1\]:port is expected/);
 });
 
-test('who asks most is not lost among many who ask once', () => {
+test('a top caller is not lost among many that ask once', () => {
   using top = new TopCallers();
   for (let n = 0; n < 50_000; n += 1) {
     top.note(`ip:${n}`, true);

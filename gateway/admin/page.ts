@@ -27,9 +27,9 @@ function hashOf(element: 'script' | 'style'): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
-const MOST_LIMITED = 200;
+const MAX_LIMITED = 200;
 
-/** What the page shows. */
+/** Data of the page. */
 export async function pageData(operator: Operator, history: History): Promise<object> {
   const [limited, top, minutes, counts] = await Promise.all([
     operator.limited(),
@@ -42,7 +42,7 @@ export async function pageData(operator: Operator, history: History): Promise<ob
     now: Math.floor(Date.now() / 1000),
     underWay: counts.underWay,
     connections: counts.openConnections,
-    limited: longest.slice(0, MOST_LIMITED),
+    limited: longest.slice(0, MAX_LIMITED),
     limitedInAll: limited.length,
     top: top.slice(0, 50),
     history: minutes,

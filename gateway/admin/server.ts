@@ -13,7 +13,7 @@ import { History } from './history.ts';
 import { foreign, PAGE, pageData } from './page.ts';
 import { prometheusText } from './prometheus.ts';
 
-const LARGEST_BODY = 4096;
+const MAX_BODY_BYTES = 4096;
 
 type Answer = Readonly<{ status: number; body: unknown; type?: string; headers?: Readonly<Record<string, string>> }>;
 export type OperatorSettings = Readonly<{
@@ -168,7 +168,7 @@ async function serve(routes: Readonly<Record<string, Handle>>, req: IncomingMess
   try {
     const body = await bodyOf(req);
     if (found === undefined) answer = { status: 404, body: { message: `there is no ${asked}` } };
-    else if (body === undefined) answer = { status: 413, body: { message: `more than ${LARGEST_BODY} bytes` } };
+    else if (body === undefined) answer = { status: 413, body: { message: `more than ${MAX_BODY_BYTES} bytes` } };
     else answer = await found[1]({ rest: asked.slice(found[0].length), body });
   } catch (error) {
     if (res.destroyed) return;
@@ -190,7 +190,7 @@ async function bodyOf(req: IncomingMessage): Promise<string | undefined> {
   let size = 0;
   for await (const chunk of req as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > LARGEST_BODY) return undefined;
+    if (size > MAX_BODY_BYTES) return undefined;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

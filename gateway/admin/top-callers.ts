@@ -1,11 +1,11 @@
-/** What a caller has asked for lately. */
+/** Recent requests of a caller. */
 export type TopCaller = { key: string; admitted: number; refused: number };
 
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
 /** Callers that are counted at once, and how many are kept of a minute that is over. */
-const MOST_COUNTED = 10_000;
-const MOST_KEPT = 100;
+const MAX_COUNTED = 10_000;
+const MAX_STORED = 100;
 
 /**
  * The callers with the most requests in an hour, in each process. Of a minute that is over only the first hundred are
@@ -19,7 +19,7 @@ export class TopCallers implements Disposable {
   note(key: string, isAdmitted: boolean): void {
     let caller = this.#now.get(key);
     if (caller === undefined) {
-      if (this.#now.size >= MOST_COUNTED) this.#forgetSmall();
+      if (this.#now.size >= MAX_COUNTED) this.#forgetSmall();
       caller = { key, admitted: 0, refused: 0 };
       this.#now.set(key, caller);
     }
@@ -43,7 +43,7 @@ export class TopCallers implements Disposable {
   }
 
   #forgetSmall(): void {
-    for (let least = 1; this.#now.size > MOST_COUNTED / 2; least *= 2) {
+    for (let least = 1; this.#now.size > MAX_COUNTED / 2; least *= 2) {
       for (const [key, { admitted, refused }] of this.#now) if (admitted + refused <= least) this.#now.delete(key);
     }
   }
@@ -57,5 +57,5 @@ export function topOf(callers: readonly TopCaller[]): TopCaller[] {
     byKey.set(key, { key, admitted: sum.admitted + admitted, refused: sum.refused + refused });
   }
   const all = [...byKey.values()].toSorted((a, b) => b.admitted + b.refused - (a.admitted + a.refused));
-  return all.slice(0, MOST_KEPT);
+  return all.slice(0, MAX_STORED);
 }

@@ -13,7 +13,7 @@ import type { Config } from './schema.ts';
 import type { IdentitySettings } from './settings/identities.ts';
 import { secureContextOf } from './tls.ts';
 
-/** What a schema cannot say: names that must exist, keys that need each other, texts with a form of their own. */
+/** Checks beyond a schema: names that must exist, keys that need each other, texts with a form of their own. */
 export function crossCheck(config: Config): Problem[] {
   const problems: Problem[] = [];
   const wrong = (path: Path, message: string): void => void problems.push({ path, message });

@@ -4,7 +4,7 @@ import { defaultSocketPath } from './admin-socket.ts';
 import type { FlagValues } from './read.ts';
 import type { Override } from './settings/identities.ts';
 
-/** What the command line asks for. */
+/** A command of the command line. */
 export type Command =
   | Readonly<{ kind: 'run'; file: string | undefined; flags: FlagValues }>
   | Readonly<{ kind: 'check'; file: string }>

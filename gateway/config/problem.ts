@@ -1,6 +1,6 @@
 export type Path = readonly (string | number)[];
 
-/** What is wrong with a setting. */
+/** A problem of a setting. */
 export type Problem = Readonly<{
   path: Path;
   message: string;

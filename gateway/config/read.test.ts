@@ -20,7 +20,7 @@ function fileWith(text: string, ending = 'yaml'): string {
   return file;
 }
 
-/** What is wrong with a file, without its name. */
+/** Problems of a file, without its name. */
 function problemsOf(text: string, ending?: string): string[] {
   const file = fileWith(text, ending);
   try {
@@ -234,7 +234,7 @@ test('problems in JSON have their place too', () => {
   ]);
 });
 
-test('a file that cannot be parsed says where, and not what is missing for that reason', () => {
+test('a file that cannot be parsed names the place, and no missing settings', () => {
   const problems = problemsOf(`${upstream}\nlimits: [1,\n`);
 
   assert.equal(problems.length, 1);
@@ -254,7 +254,7 @@ test('everything that is wrong is said at once, whatever kind it is of', () => {
   }
 });
 
-test('what depends on something wrong is not called wrong too', () => {
+test('a setting that depends on a wrong one is not called wrong too', () => {
   const problems = problemsOf(`${upstream}
 store: { kind: mysql, path: /x }
 identities:
@@ -277,7 +277,7 @@ test('a flag and the file must not set the same', () => {
   );
 });
 
-test('what is wrong with a flag names the flag', () => {
+test('a problem of a flag names the flag', () => {
   const flags = new Map<string, { flag: string; value: unknown }>([
     ['upstream', { flag: '--upstream', value: 'x' }],
     ['listen', { flag: '--listen', value: ['nowhere'] }],

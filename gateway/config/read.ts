@@ -20,7 +20,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** What was set by flags, under the keys of the file: `store.kind` → value. */
+/** Values of flags, under the keys of the file: `store.kind` → value. */
 export type FlagValues = ReadonlyMap<string, Readonly<{ flag: string; value: unknown }>>;
 
 type SchemaError = ReturnType<typeof schema.Errors>[number];
@@ -50,7 +50,7 @@ export function readConfig(file: string | undefined, flags: FlagValues = new Map
   return deepFreeze(complete as Config);
 }
 
-/** The same settings with others for one caller; none: as the file has them. Throws `ConfigError`. */
+/** Returns the settings with others for one caller; none: as the file has them. Throws `ConfigError`. */
 export function withOverrideOf(config: Config, key: string, wanted: unknown): Config {
   const values: unknown = { ...structuredClone(config), overrides: { ...config.overrides, [key]: wanted } };
   if (!schema.Check(values)) {
@@ -151,7 +151,7 @@ function objectionsOf(error: SchemaError): Objection[] {
   return [{ path, message: error.message, ...(isText ? { wants: 'text' } : {}) }];
 }
 
-/** What else is wrong in the parts that have the right form. */
+/** Further problems in the parts that have the right form. */
 function restProblems(values: Record<string, unknown>): Problem[] {
   const rest = structuredClone(values);
   const bad: Path[] = [];

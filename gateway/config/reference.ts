@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { Config } from './schema.ts';
 
-/** What is read of a schema; TypeBox's own types know more kinds than the settings have. */
+/** The parts of a schema that are read; TypeBox's own types know more kinds than the settings have. */
 type Node = Readonly<{
   type?: string;
   description?: string;

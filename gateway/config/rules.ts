@@ -1,5 +1,5 @@
 import { type PrimaryLimits } from '@gantry/limiter/primary.ts';
-import { LARGEST_CPU_SECONDS, LARGEST_LIMIT, MOST_CONCURRENT } from '@gantry/limiter/rules.ts';
+import { MAX_CPU_SECONDS, MAX_LIMIT, MAX_CONCURRENT } from '@gantry/limiter/rules.ts';
 import { CATEGORIES, type Category, type CategoryRule, type LimitRules, type Quota } from '@gantry/limiter/types.ts';
 
 import { callerKey } from '../identity/caller-key.ts';
@@ -61,17 +61,17 @@ export function overriddenLimits({ overrides, limits }: Config): ReadonlyMap<str
 function timesAsMuch(rules: LimitRules, secondary: number | 'off'): LimitRules {
   const times = (limit: number, most: number): number =>
     secondary === 'off' ? Infinity : Math.min(most, limit * secondary);
-  const quota = ({ limit, ...window }: Quota): Quota => ({ limit: times(limit, LARGEST_LIMIT), ...window });
+  const quota = ({ limit, ...window }: Quota): Quota => ({ limit: times(limit, MAX_LIMIT), ...window });
   const { concurrent, restPoints, graphqlPoints, cpu, contentPerMinute, contentPerHour } = rules;
   return {
     ...rules,
-    concurrent: { ...concurrent, limit: times(concurrent.limit, MOST_CONCURRENT) },
+    concurrent: { ...concurrent, limit: times(concurrent.limit, MAX_CONCURRENT) },
     restPoints: quota(restPoints),
     graphqlPoints: quota(graphqlPoints),
     cpu: {
       ...cpu,
-      totalSeconds: times(cpu.totalSeconds, LARGEST_CPU_SECONDS),
-      graphqlSeconds: times(cpu.graphqlSeconds, LARGEST_CPU_SECONDS),
+      totalSeconds: times(cpu.totalSeconds, MAX_CPU_SECONDS),
+      graphqlSeconds: times(cpu.graphqlSeconds, MAX_CPU_SECONDS),
     },
     contentPerMinute: quota(contentPerMinute),
     contentPerHour: quota(contentPerHour),

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 
-/** What is wrong with an address or CIDR range; undefined: nothing. */
+/** The problem of an address or CIDR range; undefined: none. */
 export function cidrProblem(range: string): string | undefined {
   const [address = '', prefix, ...rest] = range.split('/');
   const family = isIP(address);
@@ -44,9 +44,9 @@ export class TrustedProxies {
   }
 
   /**
-   * Who sends the request: read from the right, the first address that is not one of our proxies.
+   * Finds the sender's address: read from the right, the first address that is not one of our proxies.
    *
-   * What stands further left was written by the sender. An entry that is no address ends the walk at the last proxy:
+   * Entries further left were written by the sender. An entry that is no address ends the walk at the last proxy:
    * from there on nothing can be believed.
    */
   clientOf(peer: string, forwardedFor: string | undefined): string {

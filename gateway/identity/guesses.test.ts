@@ -68,7 +68,7 @@ test('guesses of tokens count on their address before the forge hears of them', 
   await Promise.all(answers);
 });
 
-test('a good token is not refused for what others at its address do', async () => {
+test('a good token is not refused for guesses of others at its address', async () => {
   await using forge = await startForge();
   await using gateway = await TestGateway.start(settingsFor(forge, { cacheSeconds: 1, slowPerSecond: 50 }));
   await gateway.request('/user', { token: 'good-known', from: FLOODER });

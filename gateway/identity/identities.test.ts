@@ -243,7 +243,7 @@ test('an address that guesses tokens is refused after its 60 requests', async ()
   assert.equal(right.status, 200, 'a right token is not the address');
 });
 
-test('what a client says about its address is not believed', async () => {
+test("a client's claims about its address are not believed", async () => {
   const names = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'true-client-ip', 'X-Forwarded-For', 'x_forwarded_for'];
   for (const name of names) {
     await gateway.request('/spoofed', { from: '127.0.4.1', headers: { [name]: '203.0.113.1' } });

@@ -13,7 +13,7 @@ import { type Answering, TestUpstream } from '../tests/test-upstream.ts';
 const forge = await TestUpstream.start();
 after(async () => await forge[Symbol.asyncDispose]());
 
-/** What the forge knows, by the header that carries it. */
+/** Users of the forge, by the header that carries their credential. */
 const users: Readonly<Record<string, unknown>> = {
   'Bearer of-seven': { id: 7, login: 'seven' },
   'Bearer of-seven-too': { id: 7, login: 'seven' },
@@ -44,7 +44,7 @@ const settings: Settings = {
 const gateway = await TestGateway.start(settings);
 after(async () => await gateway[Symbol.asyncDispose]());
 
-test('the forge says whose token it is', async () => {
+test('the forge names the owner of a token', async () => {
   const answer = await gateway.request('/user', { token: 'of-seven' });
   const other = await gateway.request('/user', { token: 'of-seven-too' });
   const eight = await gateway.request('/user', { headers: { authorization: 'token of-eight' } });
@@ -155,7 +155,7 @@ test('an answer is remembered for as long as configured, known or not', async ()
     for (const token of ['short-lived', 'never-lived']) await gateway.request('/user', { token, from: '127.0.1.2' });
   };
   let [before, asked, began] = [0, 0, -forget];
-  // What took longer than an answer is remembered says nothing.
+  // An answer that took longer than the cache lives proves nothing.
   while (performance.now() - began >= 2900) {
     await sleep(forget);
     before = forge.count('/api/v1/user');
@@ -225,7 +225,7 @@ test('no more questions are under way at once than configured', async () => {
   );
 });
 
-test('what is known goes on while the forge is down, and a file knows without it', async () => {
+test('cached identities go on while the forge is down, and a file knows without it', async () => {
   await using authority = await TestUpstream.start();
   authority.on('/user', (_request, response) => void response.end('{"id":1}'));
   await using lonely = await TestGateway.start({
@@ -250,7 +250,7 @@ test('what is known goes on while the forge is down, and a file knows without it
   );
 });
 
-test('a reload keeps what is known, unless the source is another one', async () => {
+test('a reload keeps cached identities, unless the source is another one', async () => {
   await using reloaded = await TestGateway.start({ ...settings, introspection: { url: `${forge.url}/api/v1/user` } });
   await reloaded.request('/user', { token: 'of-seven' });
   const before = forge.count('/api/v1/user');
@@ -266,7 +266,7 @@ test('a reload keeps what is known, unless the source is another one', async () 
   assert.equal((await askCaller(reloaded.adminSocket, 'user:seven')).windows[0]?.used, 1);
 });
 
-/** What an introspection as in RFC 7662 answers, the limit and the key that follow. */
+/** Answers of an introspection as in RFC 7662, the limit and the key that follow. */
 const facts: readonly (readonly [token: string, answer: object, limit: number, key: string])[] = [
   ['plain', { active: true, sub: 'u1' }, 5000, 'user:u1'],
   ['named', { active: true, sub: 'x', user: 'u2', kind: 'personal' }, 5000, 'user:u2'],

@@ -19,11 +19,11 @@ export class IntrospectionFailed extends Error {
 type Cached = Readonly<{ found: Caller | 'unknown'; untilMs: number }>;
 
 /** Bytes that are read of an answer. */
-const LARGEST_ANSWER = 65_536;
+const MAX_ANSWER_BYTES = 65_536;
 
 const Org = Type.Object({ id: Type.String(), enterprise: Type.Optional(Type.Boolean()) });
 
-/** What a token introspection (RFC 7662) answers, with the facts that decide a quota beside `active`. */
+/** Answer of a token introspection (RFC 7662), with the facts that decide a quota beside `active`. */
 const Answer = Type.Object({
   active: Type.Boolean(),
   kind: Type.Optional(Type.Enum(['personal', 'app-user', 'oauth-user', 'installation', 'workflow'])),
@@ -180,7 +180,7 @@ async function readJson(body: AsyncIterable<Buffer>): Promise<unknown> {
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
-    if (size > LARGEST_ANSWER) throw new IntrospectionFailed('the answer of the identity source is too large');
+    if (size > MAX_ANSWER_BYTES) throw new IntrospectionFailed('the answer of the identity source is too large');
     chunks.push(chunk);
   }
   return JSON.parse(Buffer.concat(chunks).toString('utf8'));

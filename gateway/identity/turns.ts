@@ -7,7 +7,7 @@ export type TurnLimits = Readonly<{
   /** Under way at once, in all and of each source. */
   concurrency: number;
   perSource: number;
-  /** Of a source that is slowed down. */
+  /** Questions a second of a source that is slowed down. */
   slowPerSecond: number;
   /** The longest wait for a turn. */
   waitMs: number;
@@ -20,8 +20,8 @@ type Source = { waiting: Waiter[]; underWay: number; slowAt: number };
 type Waiter = { source: Source; pace: Pace; start: () => void };
 
 /** How many of one source, and of all, wait at most: more would wait in vain. Urgent ones are counted by themselves. */
-const MOST_OF_SOURCE = 100;
-const MOST_WAITING = 10_000;
+const MAX_PER_SOURCE = 100;
+const MAX_WAITING = 10_000;
 
 /**
  * A fair queue: the sources take turns, so that a busy one delays only itself. A request that waits too long is rejected.
@@ -46,8 +46,8 @@ export class Turns {
     const isUrgent = pace === 'urgent';
     const queue = isUrgent ? this.#urgent : source.waiting;
     const isFull = isUrgent
-      ? queue.length >= MOST_WAITING
-      : queue.length >= MOST_OF_SOURCE || this.#waiting - this.#urgent.length >= MOST_WAITING;
+      ? queue.length >= MAX_WAITING
+      : queue.length >= MAX_PER_SOURCE || this.#waiting - this.#urgent.length >= MAX_WAITING;
     if (isFull) throw new NoTurn('too many questions wait');
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiter = { source, pace, start: resolve };

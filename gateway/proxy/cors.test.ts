@@ -83,7 +83,7 @@ test('answers of the gateway may be read by the pages that may read those of the
   assert.equal(refused.headers['vary'], 'Origin');
 });
 
-test('what the upstream lets all pages read, all pages may read of the gateway', async () => {
+test('answers that the upstream opens to all pages are open in the gateway too', async () => {
   await using gateway = await TestGateway.start({ upstream: upstream.url, limits: { anonymous: 1 } });
   await gateway.request('/for-all', { headers: { origin: PAGE } });
 

@@ -10,7 +10,7 @@ import type { HeldBody } from './bodies/held-body.ts';
 import type { RequestBody } from './bodies/request-body.ts';
 import type { Connection } from './connections/connection.ts';
 
-/** What the headers of every answer say. */
+/** Headers of every answer about limits. */
 export type ShownStatus = Shown & Readonly<{ shadowed?: readonly LimitName[] }>;
 
 /** One request and its state. The policy is the one in force when the request arrived. */
@@ -20,7 +20,7 @@ export type Exchange = {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly connection: Connection;
-  /** Who sends it, from the connection or a trusted proxy. */
+  /** The sender's address, from the connection or a trusted proxy. */
   readonly address: string;
   readonly expectsContinue: boolean;
   /** The socket and the bytes after the head, when the client asks for an upgrade. */

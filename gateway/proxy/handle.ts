@@ -12,7 +12,7 @@ import { awaitBody } from './bodies/await-body.ts';
 import { pointsByHead, readGraphql } from './bodies/graphql-body.ts';
 import { HeldBody } from './bodies/held-body.ts';
 import type { ClientResponse } from './client-response.ts';
-import { Connection, endLingering, MOST_AT_ONCE } from './connections/connection.ts';
+import { Connection, endLingering, MAX_PARALLEL } from './connections/connection.ts';
 import { endDecision, type Exchange } from './exchange.ts';
 import { forward } from './forward.ts';
 import { hasBody, peerOf } from './headers.ts';
@@ -22,7 +22,7 @@ import { answerRateLimit } from './rate-limit.ts';
 import { forwardUpgrade } from './upgrades/upgrade.ts';
 
 /** Requests that wait for earlier ones of their connections: each takes 9 KB, and one connection may hold thousands. */
-const MOST_PIPELINED = 5000;
+const MAX_PIPELINED = 5000;
 
 const unread: Target = { path: '/', query: '' };
 
@@ -64,7 +64,7 @@ export function handleRequest(
   res.on('close', closed);
   if (connection.arrive(exchange)) return start(exchange);
   gateway.pipelined += 1;
-  if (gateway.pipelined <= MOST_PIPELINED) return;
+  if (gateway.pipelined <= MAX_PIPELINED) return;
   gateway.counts.rejectedConnections += 1;
   req.socket.destroy();
 }
@@ -220,7 +220,7 @@ export function closeExchange(exchange: Exchange): void {
   if (exchange.closed) return;
   exchange.closed = true;
   const { gateway, connection, res, req, caller, address, target } = exchange;
-  if (connection.exchanges.length > MOST_AT_ONCE) gateway.pipelined -= 1;
+  if (connection.exchanges.length > MAX_PARALLEL) gateway.pipelined -= 1;
   const next = connection.leave(exchange);
   gateway.counts.underWay -= 1;
   exchange.whenClosed?.clientClosed();

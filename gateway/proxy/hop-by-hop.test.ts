@@ -51,7 +51,7 @@ test('an answer without content has no length', async () => {
   assert.deepEqual([status, headers.get('content-length'), headers.get('x-kept')], [204, undefined, '1']);
 });
 
-test('what is meant for the gateway alone is not passed on', async () => {
+test('headers for the gateway alone are not passed on', async () => {
   const lines = await passedOn(
     'Connection: X-Mine, keep-alive',
     'X-Mine: 1',
@@ -134,7 +134,7 @@ test('an answer keeps its reason, its own headers, and all of those that come se
   }
 });
 
-test('what the upstream means for the gateway alone is not passed on, nor its own rate limit', async () => {
+test("the upstream's headers for the gateway alone are not passed on, nor its own rate limit", async () => {
   const head = await answeredWith(
     'Connection: X-Mine, keep-alive',
     'X-Mine: 1',
@@ -187,7 +187,7 @@ for (const [what, answer] of Object.entries({
   });
 }
 
-test('what an upstream says before its answer is not passed on', async () => {
+test('informational answers of an upstream are not passed on', async () => {
   answering =
     'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
   using client = await RawClient.connect(gateway);

@@ -136,7 +136,7 @@ for (const [written, passed] of Object.entries(canonical)) {
   });
 }
 
-test('what follows a broken request is not read as another one', async () => {
+test('bytes behind a broken request are not read as another one', async () => {
   const before = upstream.received.length;
   using client = await RawClient.connect(gateway, nextAddress());
 
@@ -320,7 +320,7 @@ test('GraphQL that is broken or nested deeply is passed on as it is', async () =
   }
 });
 
-test('who a client says it speaks for is neither believed nor passed on', async () => {
+test("a client's claim to speak for others is neither believed nor passed on", async () => {
   const address = nextAddress();
   using client = await RawClient.connect(gateway, address);
   const spoofed = [

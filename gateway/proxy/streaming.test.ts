@@ -259,7 +259,7 @@ test('answers without a body have none: HEAD, 204 and 304', async () => {
   assert.equal(client.received, '');
 });
 
-test('an answer whose length the upstream does not say ends where it ends', async () => {
+test('an answer without a length ends where the upstream ends it', async () => {
   await using old = await RawUpstream.start((socket) => socket.end('HTTP/1.0 200 OK\r\n\r\nuntil the end'));
   await using before = await TestGateway.start({ ...settings, upstream: old.url });
   using client = await RawClient.connect(before);
@@ -290,7 +290,7 @@ test('many requests use few connections to the upstream', async () => {
   assert.ok(seen.size <= 40, `${seen.size} connections for 100 requests`);
 });
 
-test('HTTP/1.0 clients get what they understand', async () => {
+test('HTTP/1.0 clients get answers that they understand', async () => {
   upstream.on('/chunked', (_req, res) => {
     res.write('one');
     res.end('two');

@@ -52,7 +52,7 @@ test('an upstream that is down is 502, also for a client that is still sending',
   assert.equal(metrics.get('gantry_gateway_upstream_failures_total{kind="connect"}'), 3);
 });
 
-test('an upstream whose name is unknown is 502', async () => {
+test('an upstream with an unknown name is 502', async () => {
   await using gateway = await TestGateway.start({ ...settings, upstream: 'http://nowhere.invalid:1' });
 
   assertTellsClearly(await gateway.request('/user'), 502);

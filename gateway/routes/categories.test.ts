@@ -57,7 +57,7 @@ const categories: readonly (readonly [request: string, category: string])[] = [
   ['GET /scim/v2/organizations/o/Users', 'scim'],
   ['PATCH /scim/v2/organizations/o/Users/1', 'scim'],
   ['PUT /repos/o/r/import', 'core'],
-  // The same in other spellings.
+  // Other spellings of these paths.
   ['GET //search//code', 'code_search'],
   ['GET /./search/./code', 'code_search'],
   ['GET /user/../search/code', 'code_search'],
@@ -103,7 +103,7 @@ const passed: readonly (readonly [sent: string, received: string])[] = [
   ['http://elsewhere:1/a?b', '/a?b'],
 ];
 for (const [sent, received] of passed) {
-  test(`the upstream gets what was understood: ${sent} as ${received}`, async () => {
+  test(`the upstream gets the request as the gateway read it: ${sent} as ${received}`, async () => {
     const before = upstream.received.length;
 
     const answer = await gateway.request(sent, { from: newCaller() });
@@ -211,7 +211,7 @@ test('a category with a number refuses by it, with another one for callers witho
   assert.deepEqual([resources['search']?.remaining, resources['code_search']?.remaining], [0, 0]);
 });
 
-test('below a base path everything is found, and what is outside counts as core', async () => {
+test('below a base path everything is found, and paths outside count as core', async () => {
   const seen: unknown[] = [];
   for (const path of [
     '/api/v3/user',
@@ -241,7 +241,7 @@ test('below a base path everything is found, and what is outside counts as core'
   assert.equal(upstream.count('/rate_limit'), 1);
 });
 
-test('what is outside the base path may pass without limits', async () => {
+test('paths outside the base path may pass without limits', async () => {
   await using open = await TestGateway.start({
     upstream: upstream.url,
     basePath: '/api/v3',

@@ -49,7 +49,7 @@ for (const [document, cost, operationName] of documents) {
   });
 }
 
-test('a batch costs what its requests do, and one that cannot be read as much as many', () => {
+test('a batch costs the sum of its requests, and an unreadable one as much as many', () => {
   const batch = '[{"query":"{a b}"},{"query":"mutation{c}"},{"query":"{d}","variables":{"x":"]"}}]';
 
   const costs = [batch, '[]', `${batch}x`, '[{"query":"{a}"},1]', '[{"query":"{a}"},{"id":"persisted"}]'].map((body) =>

@@ -11,16 +11,16 @@ import type { Config } from '../config/schema.ts';
 import { graphqlKind, type GraphqlRequest, requestsOf } from './graphql.ts';
 
 /** A longer document counts as unreadable: parsing it costs the gateway milliseconds. */
-const MOST_TOKENS = 10_000;
-const MOST_POINTS = 1_000_000;
+const MAX_TOKENS = 10_000;
+const MAX_POINTS = 1_000_000;
 
-/** What GraphQL requests cost: each the same, or by the operations in it. */
+/** Cost of GraphQL requests: each alike, or by the operations in it. */
 export class GraphqlCost {
   readonly byOperation: boolean;
-  /** Of a request without a mutation. */
+  /** Points of a request without a mutation. */
   readonly query: number;
   readonly least: number;
-  /** Of a request that cannot be read for certain. */
+  /** Points of a request that cannot be read for certain. */
   readonly unread: number;
   readonly #mutation: number;
 
@@ -37,10 +37,10 @@ export class GraphqlCost {
     const requests = requestsOf(contentType, body)?.requests;
     if (requests === undefined) return this.unread;
     const points = requests.reduce((sum, request) => sum + this.ofRequest(request), 0);
-    return Math.min(MOST_POINTS, points);
+    return Math.min(MAX_POINTS, points);
   }
 
-  /** Of all operations of a request, by their fields. */
+  /** Points of all operations of a request, by their fields. */
   ofRequest({ query, operationName }: GraphqlRequest): number {
     const costs = operationsIn(query, operationName)?.map(({ isQuery, fields }) => {
       return fields * (isQuery ? this.query : this.#mutation);
@@ -48,7 +48,7 @@ export class GraphqlCost {
     // Where several could be meant, the most expensive counts.
     if (costs === undefined) return this.unread;
     return Math.min(
-      MOST_POINTS,
+      MAX_POINTS,
       costs.reduce((most, cost) => Math.max(most, cost), this.least),
     );
   }
@@ -59,7 +59,7 @@ type Operation = Readonly<{ isQuery: boolean; fields: number }>;
 /** The operations that may be meant. Undefined: it cannot be read. */
 function operationsIn(query: string, name: string | undefined): Operation[] | undefined {
   try {
-    const document = parse(query, { noLocation: true, maxTokens: MOST_TOKENS });
+    const document = parse(query, { noLocation: true, maxTokens: MAX_TOKENS });
     const operations = document.definitions.filter((one) => one.kind === Kind.OPERATION_DEFINITION);
     const fragments = fragmentsOf(document);
     if (operations.length === 0 || operations.length + fragments.size < document.definitions.length) return undefined;
@@ -128,8 +128,8 @@ class FieldCount {
 /** Fragments that spread fragments twice grow exponentially: the count is capped. */
 function added(one: Fields, other: Fields): Fields {
   return {
-    fields: Math.min(MOST_POINTS, one.fields + other.fields),
-    aliases: Math.min(MOST_POINTS, one.aliases + other.aliases),
-    below: Math.min(MOST_POINTS, one.below + other.below),
+    fields: Math.min(MAX_POINTS, one.fields + other.fields),
+    aliases: Math.min(MAX_POINTS, one.aliases + other.aliases),
+    below: Math.min(MAX_POINTS, one.below + other.below),
   };
 }

@@ -45,7 +45,7 @@ export function requestsOf(contentType: string | undefined, body: Buffer): Asked
   return requests.length === found.length ? { requests, isBatch: items !== undefined } : undefined;
 }
 
-/** What a JSON object asks for. Undefined: not certain. */
+/** The request in a JSON object. Undefined: not certain. */
 export function requestIn(json: string): GraphqlRequest | undefined {
   const values = objectIn(json);
   if (values === undefined || !values.keys().every((key) => KEYS.has(key))) return undefined;

@@ -6,17 +6,17 @@ export type Target = Readonly<{
   query: string;
   /** The path as read by upstreams that take `%2F` for a slash, `%3B` for a `;`, or drop `;parameters`; only where it contains these. */
   readings?: readonly string[];
-  /** Of a target in the absolute form: it takes precedence over the Host header. */
+  /** Authority of a target in the absolute form: it takes precedence over the Host header. */
   authority?: string;
 }>;
 
-/** What happens to `;name=value` behind a segment: some servers drop it, others take it for a part of the name. */
+/** Treatment of `;name=value` behind a segment: some servers drop it, others take it for a part of the name. */
 export type PathParameters = 'refuse' | 'remove';
 
 /** Nothing to do: plain characters without `;`, no empty segment, none that begins with a dot. */
 const PLAIN = /^(?:\/[A-Za-z0-9_~!$&'()*+,=:@-][A-Za-z0-9._~!$&'()*+,=:@-]*)*\/?$/;
 const UNRESERVED = /[A-Za-z0-9._~-]/;
-/** What a query may consist of: no control characters, no spaces, nothing that is not ASCII. */
+/** Characters of a query: no control characters, no spaces, nothing that is not ASCII. */
 const QUERY = /^[\x21-\x22\x24-\x7e]*$/;
 
 /**

@@ -12,7 +12,7 @@ import { CATEGORY_ROUTES, CONTENT_ROUTES, PATH_TEMPLATES } from './defaults.ts';
 import type { Target } from './path.ts';
 import { parseTemplate, RouteTable, segmentsOf, withoutFormat } from './table.ts';
 
-/** What a request is. */
+/** The kind of a request. */
 export type Route =
   | Readonly<{ kind: 'rest' | 'status' | 'graphql'; endpoint: Endpoint }>
   /** The request is not limited. */
@@ -21,7 +21,7 @@ export type Route =
   | Readonly<{ kind: 'ambiguous'; endpoint: Endpoint }>;
 
 type Content = { perMinute?: number; perHour?: number };
-/** What the templates say about a request. */
+/** Meaning of a request by the templates. */
 type Meaning = Readonly<{
   category?: Category | undefined;
   points?: number | undefined;
@@ -37,17 +37,17 @@ const READS = new Set(['GET', 'HEAD', 'OPTIONS']);
 const unlimited: Route = { kind: 'unlimited' };
 
 /** Paths whose route is remembered, and how long they may be: a few megabytes at most. */
-const MOST_PATHS = 10_000;
-const LONGEST_PATH = 200;
+const MAX_PATHS = 10_000;
+const MAX_PATH_LENGTH = 200;
 
 /** Finds the category and the endpoint of a request by its method and path. */
 export class Routes {
   readonly graphql: Endpoint;
-  /** Of requests that cannot be read at all. */
+  /** Endpoint of requests that cannot be read at all. */
   readonly unreadable: Endpoint;
-  /** Of requests with a credential that the forge is being asked about. */
+  /** Endpoint of requests with a credential that the forge is being asked about. */
   readonly unknownCredential: Endpoint;
-  /** What a browser asks before a request of a page; for all paths. */
+  /** Endpoint of a browser's question before a request of a page; for all paths. */
   readonly preflight: Endpoint;
   readonly #status: Endpoint;
   readonly #limiter: Needs;
@@ -107,7 +107,7 @@ export class Routes {
     const route = this.#find(method, path);
     if (readings === undefined) {
       // A slice of a longer text would keep the whole text in memory.
-      if (query === '' && path.length <= LONGEST_PATH && METHODS.has(method)) this.#remember(method, path, route);
+      if (query === '' && path.length <= MAX_PATH_LENGTH && METHODS.has(method)) this.#remember(method, path, route);
       return route;
     }
     const others = readings.map((reading) => this.#find(method, reading));
@@ -116,7 +116,7 @@ export class Routes {
   }
 
   #remember(method: string, path: string, route: Route): void {
-    if (this.#recentSize >= MOST_PATHS) {
+    if (this.#recentSize >= MAX_PATHS) {
       this.#recent.clear();
       this.#recentSize = 0;
     }

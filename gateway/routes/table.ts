@@ -4,7 +4,7 @@ export type Template = Readonly<{ method: string; path: string }>;
 const METHOD = /^(?:\*|[A-Z]+)$/;
 const SEGMENT = /^(?:\{[^{}/]*\}|[^{}/*?#%]+)$/;
 
-/** What is wrong with a template as a user wrote it; undefined: nothing. */
+/** The problem of a template as a user wrote it; undefined: none. */
 export function templateProblem(text: string, form: 'method' | 'path'): string | undefined {
   const [method, path] = form === 'method' ? splitTemplate(text) : ['*', text];
   const expected = form === 'method' ? '"GET /path/{name}"' : '"/path/{name}"';
@@ -54,7 +54,7 @@ type Node<T> = {
   parameter: Node<T> | undefined;
   /** By method, `*` for any. */
   values: Map<string, T> | undefined;
-  /** Of a template that ends here with `**`. */
+  /** Values of templates that end here with `**`. */
   rest: Map<string, T> | undefined;
 };
 

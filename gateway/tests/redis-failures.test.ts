@@ -12,7 +12,7 @@ import { eventually } from './eventually.ts';
 import { type Answer, runGatewayCommand, type Settings, TestGateway } from './test-gateway.ts';
 import { TestUpstream } from './test-upstream.ts';
 
-/** What was logged since then, by the clock of this machine: lines arrive later than answers. */
+/** Lines of the log since then, by the clock of this machine: they arrive later than answers. */
 function linesSince({ log }: TestGateway, epochMs: number): string[] {
   return log.filter((line) => Number(line['time']) >= epochMs).map(({ msg }) => msg);
 }

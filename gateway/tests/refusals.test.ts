@@ -49,7 +49,7 @@ async function exhausted(of: TestGateway, from: string): Promise<string> {
   return from;
 }
 
-test('a primary refusal is what clients know', async () => {
+test('a primary refusal has the form that clients know', async () => {
   const from = await exhausted(gateway, newCaller());
   const { headers: before } = await gateway.request('/rate_limit', { from });
 
@@ -76,7 +76,7 @@ test('a primary refusal is what clients know', async () => {
   assert.ok(date !== undefined && connection === 'keep-alive' && keepAlive !== undefined);
 });
 
-test('a secondary refusal has its own words, reason and wait, and shows what remains', async () => {
+test('a secondary refusal has its own words, reason and wait, and shows the remaining quota', async () => {
   const from = newCaller();
   await gateway.request('/gists', { from, method: 'POST' });
 
@@ -149,7 +149,7 @@ for (const [authorization, name] of names) {
   });
 }
 
-test('the upstream sees nothing of what is refused', async () => {
+test('the upstream sees nothing of refused requests', async () => {
   const from = await exhausted(gateway, newCaller());
   const before = upstream.received.length;
 
@@ -172,7 +172,7 @@ async function limited(of: TestGateway, key: string): Promise<LimitedCaller | un
   return (await askLimited(of.adminSocket)).find((each) => each.key === key);
 }
 
-test('who goes on while limited is counted, in the log at 1, 10 and 100 times, and is not banned by default', async () => {
+test('a caller that goes on while limited is counted, in the log at 1, 10 and 100 times, and is not banned by default', async () => {
   const from = await exhausted(gateway, newCaller());
 
   for (let count = 0; count < 120; count += 1) await gateway.request('/zen', { from });

@@ -148,7 +148,7 @@ test('a request that takes long is charged before it has ended', async () => {
   assert.equal(stillWaiting, 1);
 });
 
-test('GraphQL requests whose bodies do not come count as under way', async () => {
+test('GraphQL requests without their bodies count as pending', async () => {
   await using tight = await TestGateway.start({ upstream: upstream.url, secondary: { concurrent: { limit: 3 } } });
   const [from, other] = [newCaller(), newCaller()];
   const head = 'POST /graphql HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n';
@@ -572,6 +572,6 @@ test('while the gateway stands still its requests under way use up no CPU time',
   const wentOnMs = performance.now() - startedAt - stalledMs;
   const { cpu = 0 } = await windowsOf(stalling, from);
 
-  // Of a stall a tenth of a second counts.
+  // A tenth of a second counts of a stall.
   assert.ok(cpu > 0 && cpu <= requests * (wentOnMs + 150), `${cpu} ms of ${wentOnMs} ms`);
 });

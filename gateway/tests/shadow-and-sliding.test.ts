@@ -83,7 +83,7 @@ test('a sliding quota tells when the first of it comes back', async () => {
   assert.match(limits.output, /^search +2 +1 +1 /m);
 });
 
-test('what is wrong with them is told with its place', async () => {
+test('a problem of theirs is told with its place', async () => {
   await using gateway = await TestGateway.start(settings);
   gateway.write({
     ...settings,

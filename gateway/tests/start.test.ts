@@ -47,7 +47,7 @@ test('a gateway that listens on several addresses has one count', async () => {
   assert.equal(second.headers.get('x-ratelimit-used'), '2');
 });
 
-test('--check-config says OK and ends with 0, or says what is wrong and ends with 1', async () => {
+test('--check-config says OK and ends with 0, or names the problem and ends with 1', async () => {
   await using gateway = await TestGateway.start({ upstream: 'http://127.0.0.1:1' });
   const bad = join(gateway.folder, 'bad.yaml');
   writeFileSync(bad, 'upstream: http://127.0.0.1:1\nlissen: 80\ntrustProxy: [x]\n');
@@ -216,7 +216,7 @@ test('SIGTERM does not wait for idle connections', async () => {
   silent.destroy();
 });
 
-test('SIGTERM ends a gateway whose log nobody reads any more', async () => {
+test('SIGTERM ends a gateway without a reader of its log', async () => {
   await using upstream = await TestUpstream.start();
   await using gateway = await TestGateway.start({ upstream: upstream.url, log: { requests: true } });
   gateway.loseReader();

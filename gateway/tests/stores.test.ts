@@ -14,7 +14,7 @@ import { eventually } from './eventually.ts';
 import { type Answer, type Settings, TestGateway } from './test-gateway.ts';
 import { TestUpstream } from './test-upstream.ts';
 
-/** What a killed gateway may lose, as the documentation says. */
+/** Time whose counts a killed gateway may lose, as the documentation says. */
 const FLUSH_MS = 200;
 
 test('SQLite: a second gateway on the same file is refused, until the first has ended', async () => {

@@ -16,7 +16,7 @@ import type { Config } from '../config/schema.ts';
 const MAIN = join(dirname(import.meta.dirname), 'main.ts');
 
 /** A gateway that does not start, or does not log what is waited for, fails the test after this. */
-const LONGEST_WAIT_MS = 120_000;
+const MAX_WAIT_MS = 120_000;
 
 /** Settings as a file has them: everything may be left out. */
 export type Settings = Optional<Config>;
@@ -50,7 +50,7 @@ export type LogRecord = Readonly<Record<string, unknown> & { level: number; msg:
 
 export type Finished = Readonly<{ code: number | null; output: string }>;
 
-/** What an identity's `sha256` is made of. */
+/** Hash for an identity's `sha256`. */
 export function sha256(secret: string): string {
   return createHash('sha256').update(secret).digest('hex');
 }
@@ -167,7 +167,7 @@ export class TestGateway implements AsyncDisposable {
     };
   }
 
-  /** The same without reading the answer's body. */
+  /** Like `request`, without reading the answer's body. */
   async open(path: string, { method, headers, body, token, from, signal }: Request = {}): Promise<IncomingMessage> {
     const options: RequestOptions = {
       ...this.target,
@@ -196,7 +196,7 @@ export class TestGateway implements AsyncDisposable {
 
   /** The first line of the log with this message, after the first `skip` lines; waits for it. */
   async logged(msg: string | RegExp, skip = 0): Promise<LogRecord> {
-    const signal = AbortSignal.timeout(LONGEST_WAIT_MS);
+    const signal = AbortSignal.timeout(MAX_WAIT_MS);
     for (;;) {
       const found = this.log
         .slice(skip)
@@ -241,7 +241,7 @@ export class TestGateway implements AsyncDisposable {
     this.#agent.destroy();
     if (!this.#closed) {
       this.signal('SIGTERM');
-      const timer = setTimeout(() => this.signal('SIGKILL'), LONGEST_WAIT_MS);
+      const timer = setTimeout(() => this.signal('SIGKILL'), MAX_WAIT_MS);
       await this.exited;
       clearTimeout(timer);
     }
@@ -259,7 +259,7 @@ export class TestGateway implements AsyncDisposable {
 export async function runGatewayCommand(...args: readonly string[]): Promise<Finished> {
   const child = spawn(process.execPath, [MAIN, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: LONGEST_WAIT_MS,
+    timeout: MAX_WAIT_MS,
     killSignal: 'SIGKILL',
   });
   let output = '';

@@ -19,7 +19,7 @@ export type Received = Readonly<{
   rawHeaders: readonly string[];
 }>;
 
-/** What the default answer says about a request. */
+/** The request as the default answer repeats it. */
 export type Echo = Readonly<{ method: string; url: string; body: string }>;
 
 export type Answering = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
@@ -39,7 +39,7 @@ export class TestUpstream implements AsyncDisposable {
   readonly received: Received[] = [];
   /** Connections to it that are open. */
   readonly connections = new Set<Socket>();
-  /** What happens with a request for another protocol; otherwise it is answered like others. */
+  /** Handler of a request for another protocol; otherwise it is answered like others. */
   onUpgrade: ((request: IncomingMessage, socket: Duplex, head: Buffer) => void) | undefined;
   readonly #server: Server;
   readonly #answers = new Map<string, Answering>();

@@ -9,7 +9,7 @@ import { TestGateway } from '../tests/test-gateway.ts';
 import { TestUpstream } from '../tests/test-upstream.ts';
 import { ask, askInTurn, settings, workersOf } from '../tests/worker-processes.ts';
 
-test('all workers know who is limited, and refuse whom one of them has banned', async () => {
+test('all workers know the limited callers, and refuse those that one of them has banned', async () => {
   await using upstream = await TestUpstream.start();
   await using gateway = await TestGateway.start({
     ...settings,
@@ -41,7 +41,7 @@ test('all workers know who is limited, and refuse whom one of them has banned', 
   assert.equal((await gateway.metrics()).get('gantry_gateway_requests_refused_total{limit="ban"}'), 8);
 });
 
-test('a worker that comes later knows who is banned', async () => {
+test('a worker that comes later knows the banned callers', async () => {
   await using upstream = await TestUpstream.start();
   await using gateway = await TestGateway.start({
     ...settings,

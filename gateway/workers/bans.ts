@@ -1,7 +1,7 @@
 import type { RefusalNote } from '@gantry/limiter/types.ts';
 
 /** Bans kept at most for workers that start later: these find out others by themselves. */
-const MOST_BANS = 10_000;
+const MAX_BANS = 10_000;
 
 /** The current bans, for workers that start later. */
 export class Bans {
@@ -13,7 +13,7 @@ export class Bans {
     this.#notes.delete(note.key);
     this.#notes.set(note.key, note);
     for (const [key, { bannedUntilSeconds }] of this.#notes) {
-      if (bannedUntilSeconds > Date.now() / 1000 && this.#notes.size <= MOST_BANS) return;
+      if (bannedUntilSeconds > Date.now() / 1000 && this.#notes.size <= MAX_BANS) return;
       this.#notes.delete(key);
     }
   }

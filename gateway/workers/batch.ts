@@ -1,12 +1,12 @@
 import type { EndpointDefinition, Verdict } from '@gantry/limiter/types.ts';
 
-/** What a worker asks in one turn of its event loop, as lists of plain values: a message for each would cost more than the decisions. */
+/** Questions of a worker in one turn of its event loop, as lists of plain values: a message for each would cost more than the decisions. */
 export type Questions = {
   /** Those of `asks` that the primary process has not seen yet; each gets the next number. */
   endpoints: EndpointDefinition[];
   /** Caller, quota (-1: none), number of the endpoint, points; repeated. */
   asks: (string | number)[];
-  /** What happens to admitted requests: ticket, what it is (below), its seconds of CPU time, its points; and again. */
+  /** Changes of admitted requests: ticket, kind (below), its seconds of CPU time, its points; and again. */
   changes: number[];
 };
 

@@ -4,7 +4,7 @@ export type Port = {
   on(event: 'message', listener: (message: unknown) => void): unknown;
 };
 
-/** What the other side may ask for, by name. */
+/** Handlers of the other side's questions, by name. */
 export type Handlers = Readonly<Record<string, (argument: never) => unknown>>;
 
 type Message =

@@ -23,7 +23,7 @@ type Member = { worker: Worker; channel: Channel };
 
 /** A worker that ends again and again is started again at most this often. */
 const RESTART_PAUSE_MS = 1000;
-/** What a worker gets beyond the time for draining. */
+/** Time of a worker beyond that for draining. */
 const EXIT_GRACE_MS = 2000;
 
 /**
@@ -54,7 +54,7 @@ class Workers implements Operator {
   #rules: LimitRules;
   #overrides: ReadonlyMap<string, LimitRules>;
   readonly #bans = new Bans();
-  /** What the first worker listens on; where the kernel has chosen a port, the others must have the same. */
+  /** Addresses of the first worker; where the kernel has chosen a port, the others must have the same. */
   #listen: readonly string[] | undefined;
   #ending = false;
 

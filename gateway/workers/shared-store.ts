@@ -10,7 +10,7 @@ type Waiting = (verdict: Verdict) => void;
 /**
  * The store of a worker: the counts are in the primary process, so that all workers decide on the same ones.
  *
- * What is asked in one turn of the event loop goes over in one message. The primary process fails to answer only when it
+ * Questions of one turn of the event loop go over in one message. The primary process fails to answer only when it
  * is gone, and then this one ends as well.
  */
 export class SharedStore implements LimitStore {

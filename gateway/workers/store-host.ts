@@ -8,7 +8,7 @@ export class StoreHost {
   readonly #store: LocalStore;
   readonly #rules: (key: string) => LimitRules;
   readonly #endpoints: Endpoint[] = [];
-  /** What this worker has under way, by a number that it knows. */
+  /** Pending requests of this worker, by a number that it knows. */
   readonly #underWay = new Map<number, { ask: Ask; ticket: number }>();
   #admitted = 0;
 

@@ -113,7 +113,7 @@ test('a reload reaches every worker, and one that is started later', async () =>
   assert.equal(later.headers['x-ratelimit-used'], '12', 'the counts are those of the first process');
 });
 
-test('SIGTERM lets every worker answer what it has, and ends with 0', async () => {
+test('SIGTERM lets every worker answer its requests, and ends with 0', async () => {
   await using upstream = await TestUpstream.start();
   const held = upstream.hold('/held');
   await using gateway = await start(upstream);

@@ -5,7 +5,7 @@ import type { LimitStore } from '../limit-store.ts';
 import { limitRules, type RuleChanges } from '../rules.ts';
 import { admitted, anonymous, Fixture, refused, TestClock, user } from './store.fixture.ts';
 
-/** What every store promises. `open` gives an empty one that lives by `now`. */
+/** Tests the promises of every store. `open` gives an empty one that lives by `now`. */
 export function storeContract(name: string, open: (now: () => number) => Promise<LimitStore>): void {
   suite(name, () => {
     const start = async (changes: RuleChanges = {}): Promise<Fixture> => {
@@ -115,7 +115,7 @@ export function storeContract(name: string, open: (now: () => number) => Promise
       assert.equal(later.allowed, true);
     });
 
-    test('CPU time is charged while a request goes on, and the end settles what is left', async () => {
+    test('CPU time is charged while a request goes on, and the end settles the rest', async () => {
       await using limits = await start();
       const slow = admitted(await limits.admit(user, limits.get));
       slow.begin();
@@ -184,7 +184,7 @@ export function storeContract(name: string, open: (now: () => number) => Promise
       assert.equal(rest.allowed, true);
     });
 
-    test('content is limited per minute and per hour, and what was created elsewhere counts', async () => {
+    test('content is limited per minute and per hour, and content that was created elsewhere counts', async () => {
       await using limits = await start({
         contentPerMinute: { limit: 3, windowSeconds: 60 },
         contentPerHour: { limit: 5, windowSeconds: 3600 },
@@ -335,7 +335,7 @@ export function storeContract(name: string, open: (now: () => number) => Promise
       assert.equal(again.retryAfterSeconds, 55, 'the four of the second 55 count for a minute and their step of 5 s');
     });
 
-    test('of a sliding quota the reset is when the first of it comes back, and who waits for it is admitted', async () => {
+    test('the reset of a sliding quota is the time when its first part comes back, and a caller that waits for it is admitted', async () => {
       await using limits = await start({
         categories: { core: { limit: 'caller', windowSeconds: 3600, window: 'sliding' } },
       });
@@ -423,7 +423,7 @@ export function storeContract(name: string, open: (now: () => number) => Promise
       assert.deepEqual((await limits.limiter.explainCaller(user.key)).windows, []);
     });
 
-    test('who is forgiven has spent nothing, and requests under way still count', async () => {
+    test('a forgiven caller has spent nothing, and pending requests still count', async () => {
       await using limits = await start({ concurrent: { limit: 1, retrySeconds: 1 } });
       await limits.use(user, limits.create, 2);
       const underWay = admitted(await limits.admit(user, limits.create));
@@ -437,7 +437,7 @@ export function storeContract(name: string, open: (now: () => number) => Promise
       assert.deepEqual([during.windows, during.underWay, refusal.refusedBy, again.used], [[], 1, 'concurrent', 1]);
     });
 
-    test('what a caller has spent can be seen, and all callers can be listed', async () => {
+    test("a caller's use can be seen, and all callers can be listed", async () => {
       await using limits = await start();
       admitted(await limits.admit(user, limits.create)).end(1.5);
       admitted(await limits.admit({ ...user, key: 'user:{odd}*' }, limits.get));

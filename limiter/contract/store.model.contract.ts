@@ -8,7 +8,7 @@ import type { Admission, Decision, Endpoint, LimitWindow } from '../types.ts';
 import { anonymous, Fixture, random, TestClock, user } from './store.fixture.ts';
 import { ModelStore } from './store.model.ts';
 
-/** What every store promises down to the last number, when each answer comes from the counts themselves. */
+/** Tests the promises of every store down to the last number, when each answer comes from the counts themselves. */
 export function storeModelContract(name: string, open: (now: () => number) => Promise<LimitStore>): void {
   suite(`${name} beside the plain model`, () => {
     for (const seed of [1, 2, 3, 4, 5, 6, 7]) {

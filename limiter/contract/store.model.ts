@@ -10,7 +10,7 @@ import {
   type Verdict,
 } from '../types.ts';
 
-/** What was spent, and until when it counts. */
+/** Spent points, and the time until which they count. */
 type Spent = { used: number; end: number; slides: boolean };
 type Check = { limit: LimitName; at: string; window: LimitWindow; cost: number; most: number };
 

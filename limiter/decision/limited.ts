@@ -17,7 +17,7 @@ type Ban = Readonly<{ refusals: number; withinSeconds: number; banSeconds: numbe
 const PAUSE_SECONDS = 60;
 
 /** Limited callers remembered at most; the longest silent one is forgotten. */
-const MOST_ENTRIES = 100_000;
+const MAX_ENTRIES = 100_000;
 
 /** The callers that this process refused lately, how often, and which of them are banned. */
 export class LimitedCallers {
@@ -112,7 +112,7 @@ export class LimitedCallers {
         entry.note.untilSeconds <= nowSeconds &&
         entry.note.bannedUntilSeconds <= nowSeconds &&
         nowSeconds - entry.lastSeconds >= pause;
-      if (over || this.#entries.size > MOST_ENTRIES) this.#entries.delete(key);
+      if (over || this.#entries.size > MAX_ENTRIES) this.#entries.delete(key);
       looks -= 1;
       if (looks === 0) return;
     }

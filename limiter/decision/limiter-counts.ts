@@ -1,6 +1,6 @@
 import { type LimitName, LIMITS } from '../types.ts';
 
-/** What was decided since the start, for metrics. */
+/** Decisions since the start, for metrics. */
 export type LimiterCounts = {
   admitted: number;
   banned: number;

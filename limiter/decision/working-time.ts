@@ -1,7 +1,7 @@
 /** How often to check whether this process stands still. */
 const TICK_MS = 50;
 /** Between two checks at most this counts. */
-const MOST_MS = 2 * TICK_MS;
+const MAX_MS = 2 * TICK_MS;
 
 /**
  * Milliseconds in which this process runs. Time in which it was stopped, starved, or busy with one long piece of work
@@ -23,7 +23,7 @@ export class WorkingTime {
 
   now(): number {
     const passed = this.#real() - this.#lookedMs;
-    return this.#countedMs + (this.#timer === undefined ? passed : Math.min(passed, MOST_MS));
+    return this.#countedMs + (this.#timer === undefined ? passed : Math.min(passed, MAX_MS));
   }
 
   start(): void {

@@ -6,7 +6,7 @@ import { CHANGED, CHUNK_MASK, EPOCH_SECONDS, ID, NO_WINDOW, SLOTS, UNDER_WAY, WI
 import { EMPTY, Slab } from './slab.ts';
 import { Windows } from './windows.ts';
 
-const MOST_STEPS = 16;
+const MAX_STEPS = 16;
 
 /** A window as it is written down: each step of a sliding one by itself. */
 export type StoredWindow = WindowState & Readonly<{ step?: true }>;
@@ -39,7 +39,7 @@ export class CallerRecords {
   }
 
   /**
-   * The same for one that asks. Where it was found is noted for the next time, so not at the first request: a caller that
+   * Finds the record of a caller that asks. Its place is noted for the next time, so not at the first request: a caller that
    * comes once costs no note.
    */
   findAsking({ key, caller }: Asking): number {
@@ -82,7 +82,7 @@ export class CallerRecords {
     this.#changed.push(key);
   }
 
-  /** What is to be stored of the callers whose counts have changed since the last call. */
+  /** Returns the callers whose counts have changed since the last call, for a store. */
   takeChanged(now: number): StoredCaller[] {
     const keys = this.#changed?.splice(0) ?? [];
     return keys.map((key) => {
@@ -149,7 +149,7 @@ export class CallerRecords {
 
   /** Checks two records in use, without a long search for them. */
   #forgetTwo(now: number): void {
-    for (let looks = 0, steps = 0; looks < 2 && steps < MOST_STEPS; steps += 1) {
+    for (let looks = 0, steps = 0; looks < 2 && steps < MAX_STEPS; steps += 1) {
       this.#hand = this.#hand < this.#records.numbers ? this.#hand : 0;
       const key = this.#records.keyAt(this.#hand);
       const record = addressOf(this.#hand);

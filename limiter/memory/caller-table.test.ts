@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { addressOf, CallerTable } from './caller-table.ts';
 import { EMPTY } from './slab.ts';
 
-test('a table that callers come to and leave knows who is there, as a Map does', () => {
+test('a table that callers come to and leave lists them as a Map does', () => {
   const table = new CallerTable();
   const expected = new Map<string, number>();
   const free = Array.from({ length: 3000 }, (_, n) => 2 + ((n * 1999) % 3000));

@@ -2,9 +2,9 @@ import { randomInt } from 'node:crypto';
 
 import { EMPTY, RECORD_BITS } from './slab.ts';
 
-const FEWEST_WORDS = 32;
+const MIN_WORDS = 32;
 /** The part of the pairs that may be in use: a look-up then reads under two on average, mostly in one cache line. */
-const MOST_IN_USE = 0.6;
+const MAX_IN_USE = 0.6;
 
 /**
  * Which record is whose: a hash table with two words for each caller, and the callers' keys in the order of their
@@ -19,9 +19,9 @@ export class CallerTable {
   readonly #secret0 = randomInt(2 ** 32) | 0;
   readonly #secret1 = randomInt(2 ** 32) | 0;
   /** Pairs: the hash, and the address of the record; 0 is no address. */
-  #slots = new Int32Array(FEWEST_WORDS);
+  #slots = new Int32Array(MIN_WORDS);
   /** Turns a hash into the place of a pair. */
-  #mask = FEWEST_WORDS - 2;
+  #mask = MIN_WORDS - 2;
   #size = 0;
   /** By the number of the record. */
   readonly #keys: (string | undefined)[] = [];
@@ -55,7 +55,7 @@ export class CallerTable {
   /** For a key that is not there. */
   insert(key: string, address: number): void {
     this.#size += 1;
-    if (2 * this.#size > this.#slots.length * MOST_IN_USE) this.#grow();
+    if (2 * this.#size > this.#slots.length * MAX_IN_USE) this.#grow();
     this.#place(hashOf(key, this.#secret0, this.#secret1), address);
     const number = address >>> RECORD_BITS;
     while (this.#keys.length < number) this.#keys.push(undefined);
@@ -68,7 +68,7 @@ export class CallerTable {
     const mask = this.#mask;
     let free = (hashOf(key, this.#secret0, this.#secret1) << 1) & mask;
     while (slots[free + 1] !== address) free = (free + 2) & mask;
-    // What follows moves up, unless it would come to lie before its place: a search ends at the first free pair.
+    // Following entries move up, unless they would come to lie before their place: a search ends at the first free pair.
     for (let next = (free + 2) & mask; slots[next + 1] !== 0; next = (next + 2) & mask) {
       const place = (slots[next]! << 1) & mask;
       if (((next - place) & mask) < ((next - free) & mask)) continue;
@@ -81,14 +81,14 @@ export class CallerTable {
     this.#size -= 1;
   }
 
-  /** Whose record has this number: nobody's, where it was given back or holds windows. */
+  /** Key of the record with this number: none, where it was given back or holds windows. */
   keyAt(number: number): string | undefined {
     return this.#keys[number];
   }
 
   clear(): void {
-    this.#slots = new Int32Array(FEWEST_WORDS);
-    this.#mask = FEWEST_WORDS - 2;
+    this.#slots = new Int32Array(MIN_WORDS);
+    this.#mask = MIN_WORDS - 2;
     this.#size = 0;
     this.#keys.length = 0;
   }

@@ -5,7 +5,7 @@ import { stepOf } from '../window-form.ts';
 /** A window as a decision needs it. */
 export type Span = Readonly<{
   seconds: number;
-  /** Of a sliding one: seconds that count together. 0: the window is fixed. */
+  /** Step of a sliding window: seconds that count together. 0: the window is fixed. */
   step: number;
 }>;
 

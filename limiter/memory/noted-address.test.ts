@@ -10,7 +10,7 @@ import { MemoryStore } from './store.ts';
 const addresses = (count: number): Caller[] =>
   Array.from({ length: count }, (_, n) => callerFrom({ kind: 'anonymous', address: `10.0.${n >> 8}.${n & 255}` }));
 
-/** What the caller has used after one more request, which ends at once. */
+/** Uses one more request, which ends at once, and returns the caller's count. */
 function use(limiter: RateLimiter, caller: Caller): number {
   const decision = limiter.admit(caller, limiter.endpoint({ name: 'GET /places', points: 0 }));
   assert.ok(!(decision instanceof Promise));

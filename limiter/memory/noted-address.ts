@@ -2,7 +2,7 @@ import { EMPTY } from './slab.ts';
 
 type Constructor = new (object: object) => object;
 
-/** What a class extends to give an object that exists its private fields: a constructor may return another object. */
+/** A base class that gives an existing object its private fields: a constructor may return another object. */
 const Given = function given(object: object): object {
   return object;
 } as unknown as Constructor;

@@ -18,14 +18,14 @@ export const NO_WINDOW = -1;
 
 export const EPOCH_SECONDS = 1_577_836_800; // 2020-01-01
 export const CHUNK_MASK = 0xff_ff;
-export const LARGEST = 0x7f_ff_ff_ff;
+export const MAX_SIZE = 0x7f_ff_ff_ff;
 
 /** A window that every record has a place for, while it is fixed. */
 export type Slot = Readonly<{
   name: string;
   used: number;
   end: number;
-  /** Of its steps among the other windows, where it slides: that of the category, or one that no category has. */
+  /** Number of its steps among the other windows, where it slides: that of the category, or one that no category has. */
   id: number;
   /** From what is kept to what is shown: CPU time is shown in milliseconds. */
   scale: number;
@@ -62,7 +62,7 @@ export function add(
 ): void {
   if (isOpen(words[end]!, now, span)) {
     const before = words[used]!;
-    words[used] = before > LARGEST - amount ? LARGEST : before + amount; // stays a small integer to the compiler
+    words[used] = before > MAX_SIZE - amount ? MAX_SIZE : before + amount; // stays a small integer to the compiler
     return;
   }
   words[used] = amount;

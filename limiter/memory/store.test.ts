@@ -13,7 +13,7 @@ storeContract('memory', async (now) => new MemoryStore({ now }));
 storeModelContract('memory', async (now) => new MemoryStore({ now }));
 shownContract('memory', async (now) => new MemoryStore({ now }));
 
-test('callers whose windows are over make room for new ones', async () => {
+test('callers with expired windows make room for new ones', async () => {
   const clock = new TestClock();
   const store = new MemoryStore({ now: clock.now });
   await using limiter = new RateLimiter({ store });

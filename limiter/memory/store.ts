@@ -13,7 +13,7 @@ import {
   GRAPHQL_CPU,
   HOUR,
   isOpen,
-  LARGEST,
+  MAX_SIZE,
   MINUTE,
   type Slot,
   UNDER_WAY,
@@ -168,7 +168,7 @@ export class MemoryStore implements LimitStore {
     });
   }
 
-  /** What is to be stored of the callers whose counts have changed since the last call. */
+  /** Returns the callers whose counts have changed since the last call, for a store. */
   takeChanged(): StoredCaller[] {
     this.#readClock();
     return this.#records.takeChanged(this.#now);
@@ -184,7 +184,7 @@ export class MemoryStore implements LimitStore {
     this.#records.clear();
   }
 
-  /** What was spent of the endpoint's category. */
+  /** Points spent of the endpoint's category. */
   #usedOf({ categoryIndex }: Endpoint, rules: FlatRules, words: Int32Array, at: number): number {
     const { windows } = this.#records;
     const span = rules.categories[categoryIndex]!;
@@ -245,7 +245,7 @@ export class MemoryStore implements LimitStore {
       categoryIndex === CORE.id
         ? windows.end(words, at, CORE, now, span)
         : windows.freed(words, at, categoryIndex, now, span, 1);
-    // What costs nothing opens no window.
+    // A request that costs nothing opens no window.
     verdict.reset = end === 0 ? endOfHour(now + EPOCH_SECONDS) : end + EPOCH_SECONDS;
     if (points > 0) {
       const pointSpan = endpoint.graphql ? rules.graphql : rules.rest;
@@ -268,7 +268,7 @@ export class MemoryStore implements LimitStore {
 
   #chargeTime({ graphql }: Endpoint, rules: LimitRules, words: Int32Array, at: number, cpuSeconds: number): void {
     const { cpu } = this.#flatRules(rules);
-    const micros = Math.min(LARGEST, Math.round(cpuSeconds * 1e6)) | 0;
+    const micros = Math.min(MAX_SIZE, Math.round(cpuSeconds * 1e6)) | 0;
     if (cpu.step === 0) this.#openTime(words, at, cpu);
     this.#add(words, at, CPU, micros, cpu);
     if (graphql) this.#add(words, at, GRAPHQL_CPU, micros, cpu);

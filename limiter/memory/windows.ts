@@ -7,7 +7,7 @@ import {
   endOfStep,
   ID,
   isOpen,
-  LARGEST,
+  MAX_SIZE,
   NEXT,
   type Slot,
   SLOTS,
@@ -31,13 +31,13 @@ export class Windows {
     this.#slab = slab;
   }
 
-  /** What was spent in a window that has a slot. */
+  /** Points spent in a window that has a slot. */
   spent(words: Int32Array, at: number, slot: Slot, now: number, span: Span): number {
     if (span.step === 0) return spent(words, at + slot.used, at + slot.end, now, span);
     return this.spentOf(words, at, slot.id, now, span);
   }
 
-  /** What was spent in another one; 0 when it is not open. */
+  /** Points spent in another window; 0 when it is not open. */
   spentOf(chunk: Int32Array, recordAt: number, id: number, now: number, span: Span): number {
     let words = chunk;
     let at = recordAt + WINDOWS;
@@ -126,7 +126,7 @@ export class Windows {
       at = next & CHUNK_MASK;
     }
     words[at + ID] = id;
-    words[at + USED] = Math.min(LARGEST, used);
+    words[at + USED] = Math.min(MAX_SIZE, used);
     words[at + END] = end;
   }
 

@@ -2,7 +2,7 @@ import type { LimitRules } from '../types.ts';
 import type { CallerHere, Share } from './callers.ts';
 import type { Operation } from './operation.ts';
 
-/** What one call of the script will do. A caller has one share of it: the script reads and writes each key once. */
+/** Operations of one call of the script. A caller has one share of it: the script reads and writes each key once. */
 export class Batch {
   readonly rules: LimitRules;
   shares: Share[] = [];

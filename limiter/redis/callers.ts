@@ -28,14 +28,14 @@ export type CallerHere = {
 export type Share = { readonly batch: Batch; readonly caller: CallerHere; operations: Operation[] };
 
 /** Callers are looked through for idle ones when there are twice as many as the last time, and not below this. */
-const FEWEST_TO_SWEEP = 1024;
-const LARGEST = 0x7f_ff_ff_ff;
+const MIN_SWEEP_SIZE = 1024;
+const MAX_SIZE = 0x7f_ff_ff_ff;
 
 /** The callers that this process has something under way for, and some that it had. */
 export class KnownCallers {
   readonly #prefix: string;
   readonly #byKey = new Map<string, CallerHere>();
-  #sweepAt = FEWEST_TO_SWEEP;
+  #sweepAt = MIN_SWEEP_SIZE;
 
   constructor(prefix: string) {
     this.#prefix = prefix;
@@ -79,7 +79,7 @@ export class KnownCallers {
       const idle = underWay === 0 && !uncertain && share === undefined && calls === 0 && !hasEnds(caller);
       if (idle) this.#byKey.delete(key);
     }
-    this.#sweepAt = Math.max(FEWEST_TO_SWEEP, this.#byKey.size * 2);
+    this.#sweepAt = Math.max(MIN_SWEEP_SIZE, this.#byKey.size * 2);
   }
 }
 
@@ -105,9 +105,9 @@ export function hasEnds({ ends, micros, graphqlEnds, graphqlMicros }: CallerHere
 export function takeEnds(caller: CallerHere): Operation[] {
   const { ends, micros, graphqlEnds, graphqlMicros } = caller;
   const operations: Operation[] = [];
-  if (ends > 0 || micros > 0) operations.push({ kind: 'end', count: ends, amount: Math.min(LARGEST, micros) });
+  if (ends > 0 || micros > 0) operations.push({ kind: 'end', count: ends, amount: Math.min(MAX_SIZE, micros) });
   if (graphqlEnds > 0 || graphqlMicros > 0) {
-    operations.push({ kind: 'graphql-end', count: graphqlEnds, amount: Math.min(LARGEST, graphqlMicros) });
+    operations.push({ kind: 'graphql-end', count: graphqlEnds, amount: Math.min(MAX_SIZE, graphqlMicros) });
   }
   caller.ends = 0;
   caller.micros = 0;

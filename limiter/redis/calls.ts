@@ -10,16 +10,16 @@ import type { MarkedVerdict } from './wire.ts';
  * Waiting requests are spread over this number of calls: while the server works on one, the next is already there,
  * and this process handles the answers of another. With fewer they wait for each other in turn.
  */
-export const MOST_CALLS = 4;
+export const MAX_CALLS = 4;
 /** While two calls are under way, a further call needs this many operations. */
-export const FEWEST_IN_CALL = 8;
+export const MIN_CALL_SIZE = 8;
 const CALLS_TO_STAY_AWAKE = 3;
 /** Polling stops when no answers come: a server that stands still is not polled. */
 const AWAKE_MS = 2;
 /** How many calls may be under way when each has one caller. */
-const MOST_SINGLE_CALLS = 256;
+const MAX_SINGLE_CALLS = 256;
 
-/** What happens to a batch. */
+/** Listeners of a batch. */
 type Told = Readonly<{
   /** Called before the batch is sent; it may still add operations. */
   leaves: (batch: Batch) => void;
@@ -77,10 +77,10 @@ export class Calls {
       work();
     }
     const single = this.#most === 1;
-    while (this.#underWay < (single ? MOST_SINGLE_CALLS : MOST_CALLS)) {
+    while (this.#underWay < (single ? MAX_SINGLE_CALLS : MAX_CALLS)) {
       const batch = this.#queue[0];
       // A few operations among many that wait are no call of their own while two are under way.
-      if (batch === undefined || (!single && this.#underWay > 1 && batch.size < FEWEST_IN_CALL)) break;
+      if (batch === undefined || (!single && this.#underWay > 1 && batch.size < MIN_CALL_SIZE)) break;
       this.#queue.shift();
       if (batch.size === 0) continue; // a renewal took all of it
       this.#told.leaves(batch);

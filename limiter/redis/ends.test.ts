@@ -76,7 +76,7 @@ test('nobody is refused for requests that have ended in another gateway', async 
   assert.equal(eleventh.refusedBy, 'concurrent');
 });
 
-test('who is refused for requests under way in another gateway is told so', async () => {
+test('a caller that is refused for pending requests in another gateway is told so', async () => {
   await using first = await gateway('under-way:', 10);
   await using second = await gateway('under-way:', 10);
   await Promise.all(Array.from({ length: 10 }, () => first.admit()));

@@ -12,7 +12,7 @@ type Entry = {
 
 /** The server's clock is known to this precision here; the last moments before a reset are left to the server. */
 const PRECISION_MS = 50;
-const MOST_CALLERS = 100_000;
+const MAX_CALLERS = 100_000;
 
 /**
  * Refusals that are certain until a window ends, answered without asking the server: counts only grow in a window, so
@@ -59,7 +59,7 @@ export class KnownRefusals {
   #forgetOld(nowSeconds: number): void {
     let looks = 4;
     for (const [key, entry] of this.#entries) {
-      if (entry.until <= nowSeconds || this.#entries.size > MOST_CALLERS) this.#entries.delete(key);
+      if (entry.until <= nowSeconds || this.#entries.size > MAX_CALLERS) this.#entries.delete(key);
       looks -= 1;
       if (looks === 0) return;
     }

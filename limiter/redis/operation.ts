@@ -1,16 +1,16 @@
 import type { Ask, Verdict } from '../types.ts';
 
-/** What is done to a caller besides decisions; the script knows these numbers, and decisions follow them. */
+/** Kinds of operations on a caller besides decisions; the script knows these numbers, and decisions follow them. */
 export const KINDS = ['end', 'graphql-end', 'content', 'renewal', 'forget'] as const;
 
 export type Operation = {
   /** The last two change what a decision has spent. */
   kind: (typeof KINDS)[number] | 'decision' | 'points' | 'give-back';
-  /** Of ended requests. */
+  /** Number of ended requests. */
   count: number;
   /** Microseconds of CPU time, pieces of content, requests under way, or points. */
   amount: number;
-  /** Of a decision, or that which is changed. */
+  /** The decision, or the one that is changed. */
   ask?: Ask;
   verdict?: Verdict;
   /** Why there is none. */

@@ -4,7 +4,7 @@ import { type Ask, type CallerState, type LimitRules, LIMITS, type Verdict } fro
 import { Answers } from './answers.ts';
 import type { Batch } from './batch.ts';
 import { addEnd, addTime, hasEnds, type CallerHere, KnownCallers, takeEnds } from './callers.ts';
-import { Calls, FEWEST_IN_CALL, MOST_CALLS } from './calls.ts';
+import { Calls, MIN_CALL_SIZE, MAX_CALLS } from './calls.ts';
 import { KnownRefusals } from './known-refusals.ts';
 import { hasVerdict, type Operation } from './operation.ts';
 import type { RedisStoreOptions } from './options.ts';
@@ -52,7 +52,7 @@ export class RedisStore implements LimitStore {
       over: () => this.#answers.tell(),
       onlyWaits: () => this.#answers.askedAtOnce,
     });
-    this.#answers = new Answers(MOST_CALLS, FEWEST_IN_CALL, () => this.#calls.pump());
+    this.#answers = new Answers(MAX_CALLS, MIN_CALL_SIZE, () => this.#calls.pump());
     const rules = (): LimitRules | undefined => this.#rules;
     this.#renewal = new Renewal(this.#callers, this.#server, this.#calls, { leaseSeconds, most, rules });
   }

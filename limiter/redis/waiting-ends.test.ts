@@ -43,7 +43,7 @@ test('ends wait for two rounds, go along with a call, or alone when there is non
   assert.deepEqual([before, alone], [[], ['{along}']]);
 });
 
-test('a caller whose operations wait in a later call has its ends there, and is not in two calls', (t) => {
+test("a caller's ends go with its operations that wait in a later call, and it is not in two calls", (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const ends = new WaitingEnds(256, () => undefined);
   const callers = new KnownCallers('');

@@ -225,7 +225,7 @@ function places(start: number, count: number, bytes: number): number[] {
   return Array.from({ length: count }, (_, n) => start + n * bytes);
 }
 
-/** What an endpoint is called here; another gateway may have routes that this one has not. */
+/** Name of an endpoint here; another gateway may have routes that this one has not. */
 function windowName(id: number, endpoints: Endpoints): string {
   if (id < CATEGORIES.length) return CATEGORIES[id] ?? '';
   const step = STEPS[id];

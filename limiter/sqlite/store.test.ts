@@ -61,7 +61,7 @@ test('counts are there again after a restart, requests under way are not', async
   );
 });
 
-test('what is over is gone from the file', async () => {
+test('expired windows are gone from the file', async () => {
   const clock = new TestClock();
   const file = newFile();
   const store = new SqliteStore(file, { now: clock.now });

@@ -27,7 +27,7 @@ const BUSY = 5;
 export type SqliteStoreOptions = Readonly<{
   /** Epoch milliseconds. */
   now?: () => number;
-  /** What a killed process loses at most. */
+  /** Time whose counts a killed process loses at most. */
   flushMs?: number;
   /** Told when the file cannot be written; counting goes on in memory, and the next flush tries again. */
   reportError?: (error: unknown) => void;

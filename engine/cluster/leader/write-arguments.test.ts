@@ -89,7 +89,7 @@ suite('writes that another manager forwards', () => {
   });
 
   for (const [write, args] of GOOD) {
-    test(`${write} takes what the API makes of a client's request: ${JSON.stringify(args).slice(0, 80)}`, () => {
+    test(`${write} takes the API's form of a client's request: ${JSON.stringify(args).slice(0, 80)}`, () => {
       checkArguments(write, JSON.parse(JSON.stringify(args)));
     });
   }

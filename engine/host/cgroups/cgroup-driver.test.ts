@@ -13,7 +13,7 @@ const PATHS = [
     'a-b-c.slice:docker:c1',
   ],
   [{ driver: 'systemd', parent: '-.slice', prefix: 'docker' }, '/docker-c1.scope', '-.slice:docker:c1'],
-  // Of earlier versions.
+  // Places of earlier versions.
   [{ driver: 'cgroupfs', parent: '/gantry' }, '/gantry/c1', '/gantry/c1'],
   [{ driver: 'systemd', parent: 'system.slice' }, '/system.slice/gantry-c1.scope', 'system.slice:gantry:c1'],
 ] as const;

@@ -6,7 +6,7 @@ import { isClusterName, isContainerName } from './names.ts';
 /** The longest text of a field in a message of another machine, unless its schema names another limit. */
 export const MAX_TEXT_BYTES = 4096;
 
-/** What a record of the cluster has of one client or node at most: etcd takes 1.5 MB at a time. */
+/** Bytes of one client or node in a record of the cluster: etcd takes 1.5 MB at a time. */
 export const MAX_RECORD_BYTES = 512 * 1024;
 
 const MAX_MOMENT_LETTERS = 64;

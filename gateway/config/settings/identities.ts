@@ -1,4 +1,4 @@
-import { LARGEST_LIMIT } from '@gantry/limiter/rules.ts';
+import { MAX_LIMIT } from '@gantry/limiter/rules.ts';
 import { type Static, Type } from 'typebox';
 
 import { byId, closed, count, entry, list, text, upTo } from './values.ts';
@@ -87,7 +87,7 @@ export const Network = Type.Object(
     name: Type.String({ pattern: '^[A-Za-z0-9._-]{1,100}$', description: 'names the network: network:NAME' }),
     ranges: list('addresses and CIDR ranges'),
     file: Type.Optional(Type.String({ description: 'more of them, one in a line; read again with the settings' })),
-    limit: upTo(LARGEST_LIMIT, 'requests in the window of core, per address', 60),
+    limit: upTo(MAX_LIMIT, 'requests in the window of core, per address', 60),
     together: Type.Boolean({ default: false, description: 'all of the network counts as one caller' }),
   },
   { ...closed, default: {} },
@@ -96,7 +96,7 @@ export const Network = Type.Object(
 export const Override = Type.Object(
   {
     limit: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: LARGEST_LIMIT, description: 'requests in the window of core' }),
+      Type.Integer({ minimum: 0, maximum: MAX_LIMIT, description: 'requests in the window of core' }),
     ),
     secondary: Type.Optional(
       Type.Union([Type.Integer({ minimum: 1, maximum: 1000 }), Type.Literal('off')], {

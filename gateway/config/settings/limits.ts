@@ -1,4 +1,4 @@
-import { LARGEST_CPU_SECONDS, LARGEST_LIMIT, MOST_CONCURRENT } from '@gantry/limiter/rules.ts';
+import { MAX_CPU_SECONDS, MAX_LIMIT, MAX_CONCURRENT } from '@gantry/limiter/rules.ts';
 import { LIMITS } from '@gantry/limiter/types.ts';
 import { Type } from 'typebox';
 
@@ -38,19 +38,16 @@ export const Limits = Type.Object(
 
 export const CategorySettings = Type.Object(
   {
-    limit: Type.Union(
-      [Type.Integer({ minimum: 0, maximum: LARGEST_LIMIT }), Type.Literal('caller'), Type.Literal('off')],
-      {
-        default: 'caller',
-        description: "a number, caller (the caller's core limit) or off (counts in core; core itself: never refuses)",
-      },
-    ),
+    limit: Type.Union([Type.Integer({ minimum: 0, maximum: MAX_LIMIT }), Type.Literal('caller'), Type.Literal('off')], {
+      default: 'caller',
+      description: "a number, caller (the caller's core limit) or off (counts in core; core itself: never refuses)",
+    }),
     windowSeconds: windowOf(3600),
     window: windowForm,
     anonymousLimit: Type.Optional(
       Type.Integer({
         minimum: 0,
-        maximum: LARGEST_LIMIT,
+        maximum: MAX_LIMIT,
         description: 'another limit for callers without a credential',
       }),
     ),
@@ -65,7 +62,7 @@ export const Secondary = Type.Object(
   {
     concurrent: Type.Object(
       {
-        limit: orOff(MOST_CONCURRENT, 'requests of a caller under way at once', 100),
+        limit: orOff(MAX_CONCURRENT, 'requests of a caller under way at once', 100),
         retrySeconds: count('retry-after of such a refusal', 1, 1),
       },
       { ...closed, default: {}, description: 'REST and GraphQL together' },
@@ -74,8 +71,8 @@ export const Secondary = Type.Object(
     graphqlPoints: quota('points for GraphQL', 2000, 60),
     cpu: Type.Object(
       {
-        totalSeconds: orOff(LARGEST_CPU_SECONDS, "seconds of the upstream's time in a window", 90),
-        graphqlSeconds: orOff(LARGEST_CPU_SECONDS, 'of these for GraphQL', 60),
+        totalSeconds: orOff(MAX_CPU_SECONDS, "seconds of the upstream's time in a window", 90),
+        graphqlSeconds: orOff(MAX_CPU_SECONDS, 'of these for GraphQL', 60),
         windowSeconds: windowOf(60),
         window: windowForm,
       },

@@ -1,9 +1,9 @@
-import { LARGEST_LIMIT, LONGEST_WINDOW_SECONDS } from '@gantry/limiter/rules.ts';
+import { MAX_LIMIT, MAX_WINDOW_SECONDS } from '@gantry/limiter/rules.ts';
 import { WINDOW_FORMS } from '@gantry/limiter/window-form.ts';
 import { Type } from 'typebox';
 
 export const closed = { additionalProperties: false } as const;
-/** Of what is listed by id. Without a default of the whole, those of its keys are not filled in. */
+/** An entry of a list by id. Without a default of the whole, those of its keys are not filled in. */
 export const entry = { ...closed, default: {} } as const;
 export const count = (description: string, initial: number, minimum = 0) =>
   Type.Integer({ default: initial, minimum, description });
@@ -17,7 +17,7 @@ export const upTo = (maximum: number, description: string, initial: number, mini
 /** A secondary limit: these may be off. */
 export const orOff = (maximum: number, description: string, initial: number) =>
   Type.Union([Type.Integer({ minimum: 0, maximum }), Type.Literal('off')], { default: initial, description });
-export const windowOf = (initial: number) => upTo(LONGEST_WINDOW_SECONDS, 'length of the window', initial, 1);
+export const windowOf = (initial: number) => upTo(MAX_WINDOW_SECONDS, 'length of the window', initial, 1);
 export const windowForm = Type.Enum([...WINDOW_FORMS], {
   default: 'fixed',
   description: 'fixed, or sliding: never more than the limit within the length of the window',
@@ -25,7 +25,7 @@ export const windowForm = Type.Enum([...WINDOW_FORMS], {
 export const quota = (description: string, limit: number, windowSeconds: number) =>
   Type.Object(
     {
-      limit: orOff(LARGEST_LIMIT, 'how much fits into a window', limit),
+      limit: orOff(MAX_LIMIT, 'how much fits into a window', limit),
       windowSeconds: windowOf(windowSeconds),
       window: windowForm,
     },

@@ -9,9 +9,9 @@ import type { Exchange } from '../exchange.ts';
 const LINGER_MS = 2000;
 
 /** Requests of a connection that are handled at once. Further ones, of a client that awaits no answers, wait for their turn. */
-export const MOST_AT_ONCE = 10;
+export const MAX_PARALLEL = 10;
 /** With this number of unanswered requests nothing more is read. */
-const MOST_READ = 100;
+const MAX_READ = 100;
 
 /** A client's connection. When it closes, all of its requests end. */
 export class Connection {
@@ -27,15 +27,15 @@ export class Connection {
     this.socket = socket;
     // Node reads on for every request that it has read, and for every answer that waits to be sent.
     socket.on('resume', () => {
-      if (this.exchanges.length >= MOST_READ) socket.pause();
+      if (this.exchanges.length >= MAX_READ) socket.pause();
     });
   }
 
   /** Returns whether it is handled now. Else `leave` returns it when it is its turn. */
   arrive(exchange: Exchange): boolean {
     this.exchanges.push(exchange);
-    if (this.exchanges.length === MOST_READ) this.socket.pause();
-    if (this.#begun >= MOST_AT_ONCE) return false;
+    if (this.exchanges.length === MAX_READ) this.socket.pause();
+    if (this.#begun >= MAX_PARALLEL) return false;
     this.#begun += 1;
     return true;
   }
@@ -46,9 +46,9 @@ export class Connection {
     const at = exchanges.at(-1) === exchange ? exchanges.length - 1 : exchanges.indexOf(exchange);
     if (at < 0) return undefined;
     exchanges.splice(at, 1);
-    if (exchanges.length === MOST_READ - 1) socket.resume();
+    if (exchanges.length === MAX_READ - 1) socket.resume();
     if (at < this.#begun) this.#begun -= 1;
-    if (socket.destroyed || this.#begun >= Math.min(MOST_AT_ONCE, exchanges.length)) return undefined;
+    if (socket.destroyed || this.#begun >= Math.min(MAX_PARALLEL, exchanges.length)) return undefined;
     this.#begun += 1;
     return exchanges[this.#begun - 1];
   }

@@ -6,7 +6,7 @@ import type { Policy } from '../../policy.ts';
 import { peerOf } from '../headers.ts';
 
 /** The default limit of one address is a quarter of all connections, and at least this number. */
-const FEWEST = 32;
+const MIN_COUNT = 32;
 
 /** Counts the open connections of each address, so that silent ones from a single address cannot take all places. */
 export class ConnectionsByAddress {
@@ -18,7 +18,7 @@ export class ConnectionsByAddress {
     if (socket.remoteAddress === undefined) return true;
     const address = peerOf({ socket });
     if (trusted.trusts(address)) return true;
-    const { connections, connectionsPerAddress = Math.max(FEWEST, connections / 4) } = config.sizes;
+    const { connections, connectionsPerAddress = Math.max(MIN_COUNT, connections / 4) } = config.sizes;
     const group = addressGroup(address, primary.ipv6PrefixBits);
     const open = this.#open.get(group) ?? 0;
     if (open >= connectionsPerAddress) return false;

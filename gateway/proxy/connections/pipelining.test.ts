@@ -8,7 +8,7 @@ import { TestUpstream } from '../../tests/test-upstream.ts';
 
 /** As short as a request can be, so that very many are read at once. */
 const HELD = 'GET /held HTTP/1.1\r\nHost:a\r\n\r\n';
-/** What is read of a connection at once. */
+/** Bytes of one read of a connection. */
 const CHUNK_BYTES = 65_536;
 
 const generous: Settings = {
@@ -25,7 +25,7 @@ async function askedOften(gateway: TestGateway): Promise<void> {
   for (let n = 0; n < 50; n += 1) await gateway.request('/user', { from: '127.0.0.2' });
 }
 
-test('of requests whose client awaits no answers ten are handled at a time, in their order', async () => {
+test('pipelined requests are handled ten at a time, in their order', async () => {
   await using upstream = await TestUpstream.start();
   const held = upstream.hold('/held');
   await using gateway = await TestGateway.start({ ...generous, upstream: upstream.url });

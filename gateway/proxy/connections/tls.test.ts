@@ -70,7 +70,7 @@ test('a reload takes the new certificate, and keeps the old one where the new on
   assert.equal(changed.name, 'second');
 });
 
-test('what speaks no TLS is closed, and a silent connection does not hold up the end', async () => {
+test('a client without TLS is closed, and a silent connection does not hold up the end', async () => {
   await using gateway = await TestGateway.start(settings);
   const { port } = new URL(gateway.url);
   const silent = connect(Number(port), '127.0.0.1');

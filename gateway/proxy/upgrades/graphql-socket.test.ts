@@ -143,7 +143,7 @@ test('the older protocol has its own error, and may be cut into frames and bytes
   assert.equal(await pointsOf(from), 11);
 });
 
-test('what cannot be read costs as much as many operations', async () => {
+test('an unreadable message costs as much as many operations', async () => {
   const from = '127.0.0.3';
   using other = await RawClient.connect(gateway, from);
   const refused = await other

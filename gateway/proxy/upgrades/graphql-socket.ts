@@ -36,7 +36,7 @@ export class MeteredMessages extends Transform {
   /** Frames of an incomplete message: as received, and unmasked. */
   #frames: Buffer[] = [];
   #payloads: Buffer[] = [];
-  /** Of the frames with their heads: a message may have any number of empty ones. */
+  /** Bytes of the frames with their heads: a message may have any number of empty ones. */
   #size = 0;
   /** The message is too long to be buffered: it was counted, and the rest of it is forwarded. */
   #isPassing = false;

@@ -133,7 +133,7 @@ test('an upstream that ends an upgraded connection ends it for the client', asyn
   await nothingLeft(address);
 });
 
-test('what is sent before the upstream agrees arrives, and in its order', async () => {
+test('bytes that are sent before the upstream agrees arrive, and in their order', async () => {
   using client = await RawClient.connect(gateway, '127.0.0.5');
 
   client.send(`${requestFor('/echo')}early`);

@@ -13,7 +13,7 @@ import { InsertingMessages } from './websocket-frames.ts';
 type Upgrade = NonNullable<Exchange['upgrade']>;
 
 /** Bytes that a client may send before the upstream has agreed to the upgrade; more has to wait. */
-const MOST_EARLY_BYTES = 65_536;
+const MAX_EARLY_BYTES = 65_536;
 
 /**
  * Forwards an upgrade request (WebSocket), and connects client and upstream when the upstream agrees.
@@ -108,7 +108,7 @@ class EarlyBytes {
   readonly #onData = (piece: Buffer): void => {
     this.#pieces.push(piece);
     this.#size += piece.length;
-    if (this.#size > MOST_EARLY_BYTES) this.#socket.pause();
+    if (this.#size > MAX_EARLY_BYTES) this.#socket.pause();
   };
   readonly #onEnd = (): void => void this.#socket.destroy();
 

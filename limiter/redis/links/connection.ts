@@ -7,7 +7,7 @@ const SCAN_PAGE = 500;
 
 export type Client = ReturnType<typeof connectionTo>;
 
-/** Of every connection, whatever is behind it. */
+/** Options of every connection, whatever is behind it. */
 export const SOCKET = { reconnectStrategy, connectTimeout: 2000, socketTimeout: SILENT_MS } as const;
 // The library's own time limit costs an AbortSignal for each command, and all that is awaited here has an end already.
 export const COMMANDS = { timeout: 0, typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } } as const;

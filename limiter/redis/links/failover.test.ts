@@ -13,7 +13,7 @@ import { slotOf } from './cluster-link.ts';
 const LIMIT = 300;
 /** Requests that are asked about at once. What a master has answered and its replica not yet heard of is among them. */
 const IN_FLIGHT = 8;
-const LONGEST_MS = 120_000;
+const MAX_MS = 120_000;
 
 const userNamed = (id: string): Caller => ({ kind: 'user', key: `user:${id}`, limit: LIMIT, label: `user ID ${id}` });
 
@@ -49,7 +49,7 @@ class Subject implements AsyncDisposable {
     isOver: (decision: Decision) => boolean,
   ): Promise<{ admitted: number; unavailable: number }> {
     const found = { admitted: 0, unavailable: 0 };
-    const deadline = performance.now() + LONGEST_MS;
+    const deadline = performance.now() + MAX_MS;
     let over = false;
     const worker = async (): Promise<void> => {
       while (!over) {

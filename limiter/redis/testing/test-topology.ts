@@ -11,7 +11,7 @@ import { TestRedis } from './test-redis.ts';
 /** One server of several that know each other, on a port of the loopback interface. */
 export type Member = Readonly<{ port: number; redis: TestRedis }>;
 
-/** What a server says to one command. */
+/** Returns a server's answer to one command. */
 export async function ask(port: number, ...command: readonly string[]): Promise<unknown> {
   const client = createClient({ socket: { host: '127.0.0.1', port, reconnectStrategy: false } });
   client.on('error', () => undefined);
