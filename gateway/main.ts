@@ -16,7 +16,7 @@ main(process.argv.slice(2)).catch((error: unknown) => {
     error instanceof UsageError ||
     error instanceof AdminError ||
     error instanceof SocketPathError ||
-    (error instanceof Error && error.name === 'FileTaken') || // importing its class would load a store
+    (error instanceof Error && error.name === 'StoreFileError') || // importing its class would load a store
     isSystemError(error);
   const problems = error instanceof ConfigError ? error.problems : expected ? [error.message] : [];
   for (const problem of problems) console.error(`gantry gateway: ${problem}`);

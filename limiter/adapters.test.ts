@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, request, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 
 import Fastify from 'fastify';
@@ -70,6 +72,31 @@ test('node:http: a client that hangs up gives its place back', async () => {
   assert.deepEqual([during.status, during.statusText], [403, 'Secondary rate limit exceeded']);
   assert.equal(during.headers.get('retry-after'), '7');
   assert.equal(underWay, 0);
+});
+
+test('node:http: an error of the handler is uncaught, as without limits, and the place is given back', async () => {
+  const program = `
+    import { createServer } from 'node:http';
+    import { RateLimiter } from ${JSON.stringify(new URL('limiter.ts', import.meta.url).href)};
+    import { limitHttp } from ${JSON.stringify(new URL('node-http.ts', import.meta.url).href)};
+    const limiter = new RateLimiter();
+    const endpoint = limiter.endpoint({ name: 'GET /' });
+    const server = createServer(limitHttp(limiter, { endpoint: () => endpoint }, () => { throw new Error('of the handler'); }));
+    process.on('uncaughtException', async (error) => {
+      console.log(error.message);
+      const { underWay } = await limiter.explainCaller('ip:127.0.0.1');
+      console.log('under way: ' + underWay);
+      process.exit(0);
+    });
+    server.listen(0, '127.0.0.1', () => fetch('http://127.0.0.1:' + server.address().port).catch(() => undefined));
+  `;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+
+  const said = await text(child.stdout);
+
+  assert.equal(said, 'of the handler\nunder way: 0\n');
 });
 
 test('Fetch: a request is under way until its answer was read', async () => {

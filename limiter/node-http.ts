@@ -23,7 +23,12 @@ export function limitHttp(limiter: RateLimiter, limits: HttpLimits, handler: Req
     if (decision.allowed) {
       decision.begin();
       response.setHeaders(new Map(Object.entries(headersOf(decision))));
-      handler(request, response);
+      try {
+        handler(request, response);
+      } catch (error) {
+        decision.end();
+        throw error;
+      }
       return;
     }
     const { status, statusText, headers, body } = refusalOf(decision, style);
@@ -32,8 +37,13 @@ export function limitHttp(limiter: RateLimiter, limits: HttpLimits, handler: Req
     response.end(body); // node:http leaves the body of an answer to HEAD out
   };
   return (request, response) => {
-    // Errors of `caller`, `endpoint` or the handler are not handled here; the client's connection is closed.
-    answer(request, response).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
+    answer(request, response).catch((error: unknown) => {
+      response.destroy();
+      // As without limits: what `caller`, `endpoint` or the handler throws is uncaught.
+      setImmediate(() => {
+        throw error;
+      });
+    });
   };
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -102,6 +103,24 @@ test('a process that is killed loses no more than the last flush', async () => {
   await using store = new SqliteStore(file);
 
   assert.equal(store.peek('user:7').windows.find(({ name }) => name === 'core')?.used, 60);
+});
+
+test('a file that is no database, or that cannot be opened, is named', async () => {
+  const path = newFile();
+  writeFileSync(path, 'no database at all, but long enough to be read as one'.repeat(20));
+
+  assert.throws(() => new SqliteStore(path), {
+    name: 'StoreFileError',
+    message: `${path} cannot be used: file is not a database`,
+  });
+  assert.throws(() => new SqliteStore('/nowhere/counts.db'), {
+    name: 'StoreFileError',
+    message: /^\/nowhere\/counts\.db-lock cannot be used: /,
+  });
+  assert.equal(readFileSync(path, 'utf8').startsWith('no database'), true);
+  rmSync(path);
+  await using store = new SqliteStore(path);
+  assert.equal(store.size, 0);
 });
 
 test('a file that cannot be written is reported, and counting goes on', async () => {

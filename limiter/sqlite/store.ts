@@ -12,13 +12,9 @@ const SCHEMA_VERSION = 1;
 /** How often what is over is removed from the file. */
 const PURGE_SECONDS = 60;
 
-/** Another process uses the file. */
-export class FileTaken extends Error {
-  override readonly name = 'FileTaken';
-
-  constructor(path: string) {
-    super(`${path} is used by another process: gateways that share counts need Redis`);
-  }
+/** The file cannot be used: another process has it, it is no database, or it cannot be opened. */
+export class StoreFileError extends Error {
+  override readonly name = 'StoreFileError';
 }
 
 /** SQLite's code for a file that is locked. */
@@ -55,8 +51,7 @@ export class SqliteStore implements LimitStore {
     this.#memory = new MemoryStore({ ...(now === undefined ? {} : { now }), trackChanges: true });
     this.#reportError = reportError ?? (() => undefined);
     this.#lock = path === ':memory:' ? undefined : lockFor(path);
-    this.#database = new DatabaseSync(path);
-    prepareSchema(this.#database, path);
+    this.#database = openDatabase(path, this.#lock);
     this.#write = this.#database.prepare(
       'INSERT INTO callers VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET over_at = excluded.over_at, windows = excluded.windows',
     );
@@ -165,15 +160,39 @@ export class SqliteStore implements LimitStore {
  * counts. The lock is on a file beside it, so that the counts themselves can still be looked at.
  */
 function lockFor(path: string): DatabaseSync {
-  const lock = new DatabaseSync(`${path}-lock`);
+  let lock: DatabaseSync | undefined;
   try {
+    lock = new DatabaseSync(`${path}-lock`);
     lock.exec('PRAGMA busy_timeout = 2000; BEGIN EXCLUSIVE');
     return lock;
   } catch (error) {
-    lock.close();
-    if (error instanceof Error && 'errcode' in error && error.errcode === BUSY) throw new FileTaken(path);
-    throw error;
+    lock?.close();
+    if (!isSqliteError(error)) throw error;
+    if (error.errcode !== BUSY) throw unusable(`${path}-lock`, error);
+    const message = `${path} is used by another process: gateways that share counts need Redis`;
+    throw new StoreFileError(message, { cause: error });
   }
+}
+
+function openDatabase(path: string, lock: DatabaseSync | undefined): DatabaseSync {
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(path);
+    prepareSchema(database, path);
+    return database;
+  } catch (error) {
+    database?.close();
+    lock?.close();
+    throw isSqliteError(error) ? unusable(path, error) : error;
+  }
+}
+
+function unusable(path: string, error: Error): StoreFileError {
+  return new StoreFileError(`${path} cannot be used: ${error.message}`, { cause: error });
+}
+
+function isSqliteError(error: unknown): error is Error & { errcode: number } {
+  return error instanceof Error && 'errcode' in error;
 }
 
 function prepareSchema(database: DatabaseSync, path: string): void {
@@ -181,7 +200,9 @@ function prepareSchema(database: DatabaseSync, path: string): void {
   database.exec('PRAGMA busy_timeout = 2000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
 
   const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
-  if (version > SCHEMA_VERSION) throw new Error(`${path} was written by a newer version (${version})`);
+  if (version > SCHEMA_VERSION) {
+    throw new StoreFileError(`${path} was written by a newer version (${version})`);
+  }
   database.exec(`
     CREATE TABLE IF NOT EXISTS callers (
       key TEXT PRIMARY KEY, over_at INTEGER NOT NULL, windows TEXT NOT NULL
