@@ -175,7 +175,7 @@ const wrong: readonly (readonly [what: string, text: string, problems: readonly 
   [
     'a token that is not a hash',
     `${upstream}\nidentities: { users: { bob: {} }, tokens: [{ sha256: secret, kind: personal, user: bob }] }\n`,
-    [':2:54: identities.tokens.0.sha256: must match pattern "^[0-9a-fA-F]{64}$", not "secret"'],
+    [':2:54: identities.tokens.0.sha256: must be 64 hexadecimal digits, not "secret"'],
   ],
   [
     'a token twice',
@@ -208,7 +208,7 @@ const wrong: readonly (readonly [what: string, text: string, problems: readonly 
   [
     'a version that is no date',
     `${upstream}\napiVersions: { known: [v3] }\n`,
-    [':2:24: apiVersions.known.0: must match pattern "^\\d{4}-\\d{2}-\\d{2}$", not "v3"'],
+    [':2:24: apiVersions.known.0: must be a date such as 2022-11-28, not "v3"'],
   ],
   [
     'an unknown limit in shadow mode',
@@ -229,7 +229,7 @@ test('problems in JSON have their place too', () => {
   const problems = problemsOf('{\n  "upstream": "ftp://x",\n  "limits": {"user": "many"}\n}\n', 'json');
 
   assert.deepEqual(problems, [
-    ':2:15: upstream: must match pattern "^https?://[^/?#@]+/?$", not "ftp://x"',
+    ':2:15: upstream: must be http://host:port or https://host:port, not "ftp://x"',
     ':3:22: limits.user: must be integer, not "many"',
   ]);
 });
@@ -286,7 +286,7 @@ test('a problem of a flag names the flag', () => {
 
   assert.throws(() => readConfig(undefined, flags), {
     problems: [
-      '--upstream: must match pattern "^https?://[^/?#@]+/?$", not "x"',
+      '--upstream: must be http://host:port or https://host:port, not "x"',
       '--workers: must be integer, not "many"',
       '--listen: address:port or unix:/path is expected, not "nowhere"',
     ],

@@ -8,6 +8,7 @@ import { isMap, isNode, isScalar, LineCounter, type Document, parseDocument } fr
 import { crossCheck } from './check.ts';
 import type { Path, Problem } from './problem.ts';
 import { Config } from './schema.ts';
+import { patternMessage } from './settings/values.ts';
 
 /** Everything that is wrong with the settings, each with its place. */
 export class ConfigError extends Error {
@@ -147,6 +148,7 @@ function objectionsOf(error: SchemaError): Objection[] {
   if (keyword === 'const')
     return [{ path, message: `must be ${JSON.stringify(error.params.allowedValue)}`, wants: 'word' }];
   if (keyword === 'enum') return [{ path, message: `must be one of ${error.params.allowedValues.join(', ')}` }];
+  if (keyword === 'pattern') return [{ path, message: patternMessage(error.params.pattern) }];
   const isText = keyword === 'type' && error.params.type === 'string';
   return [{ path, message: error.message, ...(isText ? { wants: 'text' } : {}) }];
 }

@@ -5,7 +5,7 @@ import { Listen, Sizes, Timeouts, Tls } from './settings/connections.ts';
 import { Credentials, Identities, Introspection, Network, Override } from './settings/identities.ts';
 import { CategorySettings, Limits, Secondary, ShadowRoute } from './settings/limits.ts';
 import { Store } from './settings/store.ts';
-import { byId, closed, list, text, versions } from './settings/values.ts';
+import { byId, closed, list, patterned, text, versions } from './settings/values.ts';
 
 /** Every setting of the gateway; the keys are those of the configuration file. */
 export const Config = Type.Object(
@@ -14,10 +14,11 @@ export const Config = Type.Object(
       default: '127.0.0.1:8080',
       description: 'address:port, tls:address:port or unix:/path, or a list of them',
     }),
-    upstream: Type.String({ pattern: '^https?://[^/?#@]+/?$', description: 'http://host:port of the server behind' }),
-    basePath: Type.String({
+    upstream: patterned('^https?://[^/?#@]+/?$', 'http://host:port or https://host:port', {
+      description: 'http://host:port of the server behind',
+    }),
+    basePath: patterned('^(/[^/?#%]+)*$', 'a path such as /api/v1, without a slash at its end', {
       default: '',
-      pattern: '^(/[^/?#%]+)*$',
       description: 'path of the API on the upstream, such as /api/v1',
     }),
     outsideBasePath: Type.Enum(['limit', 'pass'], {
@@ -99,10 +100,13 @@ export const Config = Type.Object(
     introspection: Type.Optional(Introspection),
     apiVersions: Type.Object(
       {
-        headers: Type.Array(Type.String({ pattern: '^[A-Za-z0-9-]+$' }), {
-          default: ['x-platform-api-version', 'x-github-api-version'],
-          description: 'names of the header',
-        }),
+        headers: Type.Array(
+          patterned('^[A-Za-z0-9-]+$', 'a name of letters, digits and -', { description: 'a name of the header' }),
+          {
+            default: ['x-platform-api-version', 'x-github-api-version'],
+            description: 'names of the header',
+          },
+        ),
         known: versions('versions that are served; the first one is the default', ['2022-11-28']),
         next: versions('versions in which source_import is gone'),
       },

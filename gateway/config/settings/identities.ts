@@ -1,10 +1,10 @@
 import { MAX_LIMIT } from '@gantry/limiter/rules.ts';
 import { type Static, Type } from 'typebox';
 
-import { byId, closed, count, entry, list, text, upTo } from './values.ts';
+import { byId, closed, count, entry, list, patterned, text, upTo } from './values.ts';
 
 const sha256 = (what: string) =>
-  Type.String({ pattern: '^[0-9a-fA-F]{64}$', description: `SHA-256 of ${what}, in hexadecimal` });
+  patterned('^[0-9a-fA-F]{64}$', '64 hexadecimal digits', { description: `SHA-256 of ${what}, in hexadecimal` });
 const User = Type.Object({ orgs: list('ids of the organizations that the user is a member of') }, entry);
 const Organization = Type.Object(
   {
@@ -84,7 +84,9 @@ export const Credentials = Type.Object(
 
 export const Network = Type.Object(
   {
-    name: Type.String({ pattern: '^[A-Za-z0-9._-]{1,100}$', description: 'names the network: network:NAME' }),
+    name: patterned('^[A-Za-z0-9._-]{1,100}$', 'a name of letters, digits, dots, _ and -', {
+      description: 'names the network: network:NAME',
+    }),
     ranges: list('addresses and CIDR ranges'),
     file: Type.Optional(Type.String({ description: 'more of them, one in a line; read again with the settings' })),
     limit: upTo(MAX_LIMIT, 'requests in the window of core, per address', 60),
@@ -109,7 +111,7 @@ export const Override = Type.Object(
 
 export const Introspection = Type.Object(
   {
-    url: Type.String({ pattern: '^https?://', description: 'where to ask' }),
+    url: patterned('^https?://', 'http://… or https://…', { description: 'where to ask' }),
     kind: Type.Enum(['userinfo', 'introspection'], {
       default: 'userinfo',
       description: "userinfo: GET with the caller's own credential; introspection: POST token=… as in RFC 7662",

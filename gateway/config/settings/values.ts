@@ -10,8 +10,31 @@ export const count = (description: string, initial: number, minimum = 0) =>
 export const text = (description: string, initial = '') => Type.String({ default: initial, description });
 export const list = (description: string, initial: string[] = []) =>
   Type.Array(Type.String(), { default: initial, description });
+
+const wordsByPattern = new Map<string, string>();
+
+/** A text with a form; `words` say it to people. */
+export const patterned = (
+  pattern: string,
+  words: string,
+  options: Readonly<{ description: string; default?: string }>,
+) => {
+  wordsByPattern.set(pattern, words);
+  return Type.String({ ...options, pattern });
+};
+
+/** The message for a text that does not match. */
+export function patternMessage(pattern: string | RegExp): string {
+  const words = wordsByPattern.get(typeof pattern === 'string' ? pattern : pattern.source);
+  if (words === undefined) throw new Error(`no words for the pattern ${String(pattern)}`);
+  return `must be ${words}`;
+}
+
 export const versions = (description: string, initial: string[] = []) =>
-  Type.Array(Type.String({ pattern: String.raw`^\d{4}-\d{2}-\d{2}$` }), { default: initial, description });
+  Type.Array(patterned(String.raw`^\d{4}-\d{2}-\d{2}$`, 'a date such as 2022-11-28', { description: 'a version' }), {
+    default: initial,
+    description,
+  });
 export const upTo = (maximum: number, description: string, initial: number, minimum = 0) =>
   Type.Integer({ default: initial, minimum, maximum, description });
 /** A secondary limit: these may be off. */
