@@ -79,6 +79,13 @@ const categories: readonly (readonly [request: string, category: string])[] = [
   ['POST /%67raphql', 'graphql'],
   ['POST /x/%2e%2e/graphql', 'graphql'],
   ['POST /graphql/', 'graphql'],
+  // Some servers trim names.
+  ['POST /graphql%20', 'graphql'],
+  ['POST /%20graphql%20%20/', 'graphql'],
+  ['POST /graphql.', 'graphql'],
+  ['GET /search%20/code', 'code_search'],
+  ['GET /search/code%20', 'code_search'],
+  ['GET /search./users..', 'search'],
 ];
 for (const [request, category] of categories) {
   test(`${request} is ${category}`, async () => {

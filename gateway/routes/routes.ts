@@ -10,7 +10,7 @@ import {
 import type { Config } from '../config/schema.ts';
 import { CATEGORY_ROUTES, CONTENT_ROUTES, PATH_TEMPLATES } from './defaults.ts';
 import type { Target } from './path.ts';
-import { parseTemplate, RouteTable, segmentsOf, withoutFormat } from './table.ts';
+import { parseTemplate, RouteTable, segmentsOf, trimmedPath, withoutFormat } from './table.ts';
 
 /** The kind of a request. */
 export type Route =
@@ -150,7 +150,7 @@ export class Routes {
 
   #insideBasePath(path: string, segments: string[]): string[] | undefined {
     if (this.#basePath === '') return segments;
-    const lower = path.toLowerCase();
+    const lower = trimmedPath(path.toLowerCase());
     if (!lower.startsWith(this.#basePath)) return undefined;
     const rest = lower.slice(this.#basePath.length);
     return rest === '' || rest.startsWith('/') ? segmentsOf(rest) : undefined;

@@ -28,14 +28,23 @@ function splitTemplate(text: string): [string, string] {
   return space < 0 ? ['', text] : [text.slice(0, space), text.slice(space + 1).trim()];
 }
 
+/** Spaces around a segment, and dots behind it. */
+const SPACES_AND_DOTS = /(?<=\/)(?:%20)+|(?:%20|\.)+(?=\/|$)/g;
+
+/** The path as servers see it that trim names. */
+export function trimmedPath(path: string): string {
+  return path.replaceAll(SPACES_AND_DOTS, '');
+}
+
 /**
- * The segments of a path for matching: empty ones are dropped, letters put in lower case, and `;parameters` left out,
- * since some servers do all of that. Counting a request in a wrong place is better than not counting it.
+ * The segments of a path for matching: empty ones are dropped, letters put in lower case, `;parameters`, spaces around a
+ * segment and dots behind it left out, since some servers do all of that. Counting a request in a wrong place is better
+ * than not counting it.
  */
 export function segmentsOf(path: string): string[] {
   const lower = path.toLowerCase();
   const plain = lower.includes(';') ? lower.replaceAll(/;[^/]*/g, '') : lower;
-  const segments = plain.split('/');
+  const segments = trimmedPath(plain).split('/');
   return segments[0] === '' && segments.at(-1) !== ''
     ? segments.slice(1)
     : segments.filter((segment) => segment !== '');
