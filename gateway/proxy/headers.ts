@@ -4,53 +4,10 @@ import type { TLSSocket } from 'node:tls';
 import type { Policy } from '../policy.ts';
 import { exposeLimits, isOwnCors } from './cors.ts';
 import type { Exchange, ShownStatus } from './exchange.ts';
-
-/** Hop-by-hop headers, which are never forwarded. */
-const HOP_BY_HOP = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'http2-settings',
-]);
+import { fateOf, HOP_BY_HOP } from './header-fates.ts';
 
 const IETF_HEADERS = new Set(['ratelimit', 'ratelimit-policy']);
 const NOT_IN_TRAILERS = new Set(['content-length', 'retry-after']);
-
-/** Headers that name the client for which a proxy speaks; only trusted proxies may set them. */
-const FORWARDING = new Set([
-  'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-proto',
-  'x-forwarded-port',
-  'x-real-ip',
-  'forwarded',
-  'true-client-ip',
-  'x-client-ip',
-]);
-
-/** Headers by which some servers read another method or path than the one that was judged. */
-const OVERRIDING = new Set([
-  'x-http-method-override',
-  'x-http-method',
-  'x-method-override',
-  'x-original-url',
-  'x-rewrite-url',
-]);
-
-/** Only the first value was judged, so only the first one is forwarded. */
-const ONCE = new Set(['authorization', 'host', 'content-type', 'content-length']);
-
-/**
- * Headers by which the gateway judges a request, in the spelling of servers that turn headers into variables (CGI, WSGI,
- * Rack): these cannot tell `_` from `-`.
- */
-const JUDGED = new Set(['content-type', 'content-length', 'content-encoding']);
 
 /** The request's headers for the upstream: name, value, name, value. */
 export function requestHeaders({ req, policy, target }: Exchange): string[] {
@@ -62,15 +19,11 @@ export function requestHeaders({ req, policy, target }: Exchange): string[] {
   const headers: string[] = [];
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!;
-    const lower = name.toLowerCase();
-    const spelled = lower.includes('_') ? lower.replaceAll('_', '-') : lower;
-    if (HOP_BY_HOP.has(spelled) || lower === 'expect' || named?.has(lower) === true) continue;
-    if (spelled !== lower && (JUDGED.has(spelled) || policy.credentials.isHeader(spelled))) continue;
-    if (lower.startsWith('x') || lower.startsWith('f') || lower.startsWith('t')) {
-      if (OVERRIDING.has(spelled) && !policy.overrideHeaders.has(lower)) continue;
-      if (FORWARDING.has(spelled) && (!trusted || spelled === 'x-forwarded-for' || spelled !== lower)) continue;
-    }
-    if (ONCE.has(lower)) {
+    const { fate, lower, spelled } = fateOf(name);
+    if (fate === 'drop' || (fate === 'trusted' && !trusted) || named?.has(lower) === true) continue;
+    if (fate === 'override' && !policy.overrideHeaders.has(lower)) continue;
+    if (fate === 'alias' && policy.credentials.isHeader(spelled)) continue;
+    if (fate === 'once') {
       if (seen.has(lower)) continue;
       seen.add(lower);
     }

@@ -320,6 +320,26 @@ test('GraphQL that is broken or nested deeply is passed on as it is', async () =
   }
 });
 
+/** Headers of proxies, CDNs and single sign-on, by which servers know the client, its scheme and its host. */
+const spokenFor = [
+  ...['CF-Connecting-IP', 'CF-Connecting-IPv6', 'CF-Pseudo-IPv4', 'CF-IPCountry', 'CF-Visitor', 'Client-IP'],
+  ...['X-Cluster-Client-IP', 'Fastly-Client-IP', 'Fly-Client-IP', 'DO-Connecting-IP', 'WL-Proxy-Client-IP'],
+  ...['Proxy-Client-IP', 'HTTP-Client-IP', 'X-Remote-IP', 'X-Remote-Addr', 'X-Originating-IP', 'X-Azure-ClientIP'],
+  ...['X-Azure-SocketIP', 'X-AppEngine-User-IP', 'X-Envoy-External-Address', 'CloudFront-Viewer-Address'],
+  ...[
+    'X-Forwarded',
+    'Forwarded-For',
+    'X-Forwarded-Ssl',
+    'X-Forwarded-Scheme',
+    'X-Forwarded-Port',
+    'X-Forwarded-Server',
+  ],
+  ...['X-Forwarded-Prefix', 'X-Forwarded-User', 'X-Forwarded-Email', 'X-Forwarded-Client-Cert', 'X-Original-Host'],
+  ...['X-Original-Forwarded-For', 'X-Scheme', 'X-Url-Scheme', 'Front-End-Https', 'X-Host', 'X-Arr-Ssl', 'Remote-User'],
+  ...['X-Remote-User', 'Remote-Groups', 'X-WEBAUTH-USER', 'X-Auth-Request-Email', 'X-Authenticated-User'],
+  ...['SSL-Client-Cert', 'X-SSL-Client-S-DN', 'X-Client-Cert', 'Client-Cert', 'X-Real-Port', 'X-ProxyUser-IP'],
+];
+
 test("a client's claim to speak for others is neither believed nor passed on", async () => {
   const address = nextAddress();
   using client = await RawClient.connect(gateway, address);
@@ -332,13 +352,18 @@ test("a client's claim to speak for others is neither believed nor passed on", a
     'X-Client-IP: 1.1.1.6',
     'X-Forwarded-Proto: https',
     'X-Forwarded-Host: evil.example',
+    ...spokenFor.map((name) => `${name}: evil`),
+    ...spokenFor.map((name) => `${name.replaceAll('-', '_')}: evil`),
+    'X-Client-Version: 7',
+    'Idempotency-Key: 1',
   ].join('\r\n');
 
   await client.send(`GET /spoofed HTTP/1.1\r\n${head}${spoofed}\r\n\r\n`).answer();
 
   const { rawHeaders = [], headers } = upstream.received.find(({ url }) => url === '/spoofed') ?? {};
   assert.equal(rawHeaders.join(' ').includes('1.1.1.'), false, rawHeaders.join(' '));
-  assert.equal(rawHeaders.join(' ').includes('evil'), false);
+  assert.equal(rawHeaders.join(' ').includes('evil'), false, rawHeaders.join(' '));
+  assert.deepEqual([headers?.['x-client-version'], headers?.['idempotency-key']], ['7', '1']);
   assert.equal(headers?.['x-forwarded-for'], address);
   assert.equal(headers?.['x-forwarded-proto'], 'http');
   assert.equal(await usedBy(address), 1);
