@@ -30,6 +30,8 @@ export class StageState {
   settings: Settings = { config: EMPTY_CONFIG, maintainer: '', hasCommand: false };
   /** Undefined for `FROM scratch`. */
   image: Image | undefined;
+  /** The files and volumes that `checkVolumes` has found to agree. */
+  checkedVolumes = '';
 
   constructor(build: Build, index: number, output: BuildOutput) {
     this.build = build;

@@ -246,6 +246,11 @@ export const rows: readonly BuildRow[] = [
     differs: { why: 'the words of another reader of JSON', status: 400, says: 'error reading build args' },
   },
   { why: 'RUN on nothing', file: 'FROM scratch\nRUN true' },
+  { why: 'RUN of an empty list on nothing', file: 'FROM scratch\nRUN []' },
+  {
+    why: 'RUN of an empty list',
+    file: 'FROM busybox\nRUN []\nCMD ["sh", "-c", "echo made > /made"]\nRUN [ ]\nRUN cat /made\nENTRYPOINT ["echo", "entry"]\nRUN []\nENTRYPOINT []\nCMD ["false"]\nRUN []',
+  },
   { why: 'RUN on settings alone', file: 'FROM scratch\nENV A=b\nRUN true' },
   { why: 'FROM scratch alone', file: 'FROM scratch' },
   { why: 'settings of nothing', file: 'FROM scratch\nENV A=b\nCMD ["x"]' },

@@ -88,9 +88,30 @@ suite('builds', { concurrency: false }, () => {
       'd/self': { type: 'symlink', linkName: 'self' },
     };
 
-    const text = await said('FROM busybox\nCOPY . /all/\nCOPY d/../d /d/\nRUN ls /all/d /d\n', files);
+    const text = await said(
+      'FROM busybox\nCOPY . /d/\nFROM busybox\nCOPY . /all/\nCOPY d/../d /d/\nCOPY --from=0 /d/d /e\nRUN ls /all/d /d /e\n',
+      files,
+    );
 
-    assert.match(text, /\n\/all\/d:\none\nself\ntwo\n\n\/d:\none\nself\ntwo\n/);
+    assert.match(text, /\n\/all\/d:\none\nself\ntwo\n\n\/d:\none\nself\ntwo\n\n\/e:\none\nself\ntwo\n/);
+  });
+
+  test('are refused where a volume is over a file', async () => {
+    for (const [lines, place] of [
+      ['VOLUME /bin/sh', '/bin/sh'],
+      ['VOLUME /link', '/link'],
+      ['VOLUME /bin/sh/below', '/bin/sh/below'],
+      ['VOLUME /etc/hosts', '/etc/hosts'],
+      ['VOLUME /new\nCOPY x /new\nENV A=b', '/new'],
+      ['VOLUME /new\nCOPY x /new\nWORKDIR /w', '/new'],
+      ['VOLUME /new\nCOPY x /new\nRUN true', '/new'],
+    ]) {
+      const text = await said(`FROM busybox\nRUN ln -s bin/sh /link\n${lines}\n`, { x: 'x' });
+
+      assert.ok(text.endsWith(`cannot mount volume over existing file, file exists ${place}`), text);
+    }
+    const folders = 'FROM busybox\nRUN ln -s none /dangling\nVOLUME /bin /new/folder /dangling / relative\nENV A=b\n';
+    assert.match(await said(folders), /Successfully built/);
   });
 
   test('are refused in words of their own where a file cannot be', async () => {

@@ -38,7 +38,7 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
     Image: imageOf(state, resources),
     Cmd: words,
     Env: [...(config.Env ?? []), ...visible],
-    Entrypoint: [''],
+    Entrypoint: words.length > 0 ? [''] : (config.Entrypoint ?? undefined), // `RUN []` is the command of the image so far, as in dockerd
     Healthcheck: { Test: ['NONE'] },
     HostConfig: {
       ...build.options.hostConfig,
@@ -86,7 +86,8 @@ async function runContainer(
   try {
     const exitCode = await exitCodeOfRun(state, id);
     if (exitCode === 0) return id;
-    throw new StepFailed(`The command '${words.join(' ')}' returned a non-zero code: ${exitCode}`, exitCode);
+    const command = (words.length > 0 ? words : (container.config.Cmd ?? [])).join(' ');
+    throw new StepFailed(`The command '${command}' returned a non-zero code: ${exitCode}`, exitCode);
   } catch (error) {
     if (signal.aborted) await removeContainer(engine, id, { force: true, volumes: true });
     else if (options.removesAlways) await tellRemoval(state, id);

@@ -3,6 +3,7 @@ import type { Layers } from '../../layers/layers.ts';
 import { newId } from '../../lib/ids.ts';
 
 type Needs = { copies: Copies; layers: Layers };
+type Root = AsyncDisposable & { path: string };
 
 /** The root of an image with a writable layer on it, without a process. */
 type ScratchRoot = AsyncDisposable &
@@ -31,12 +32,25 @@ export async function scratchRoot(engine: Needs, imageId: string | undefined): P
 }
 
 /** The files of an image alone, mounted for reading. */
-export async function imageRoot(engine: Needs, imageId: string): Promise<AsyncDisposable & { path: string }> {
+export async function imageRoot(engine: Needs, imageId: string): Promise<Root> {
+  return await mountedRoot(engine, imageId, async (id) => await engine.layers.mountImageOnHost(id));
+}
+
+/** The files that a container of an image would have at its start. */
+export async function containerRoot(engine: Needs, imageId: string | undefined): Promise<Root> {
+  return await mountedRoot(engine, imageId, async (id) => await engine.layers.mountOnHost(id));
+}
+
+async function mountedRoot(
+  engine: Needs,
+  imageId: string | undefined,
+  mount: (id: string) => Promise<Root>,
+): Promise<Root> {
   await using undo = new AsyncDisposableStack();
   const id = newId();
   await engine.layers.prepare(id, imageId);
   undo.defer(async () => await engine.layers.remove(id));
-  const { path } = undo.use(await engine.layers.mountImageOnHost(id));
+  const { path } = undo.use(await mount(id));
   const parts = undo.move();
   return { path, [Symbol.asyncDispose]: async () => await parts.disposeAsync() };
 }

@@ -7,6 +7,7 @@ import { EngineError, hasCode } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { newId, shortId } from '../../lib/ids.ts';
 import type { StageState } from '../stage.ts';
+import { checkVolumes } from './check-volumes.ts';
 import { scratchRoot } from './scratch-root.ts';
 import { storeStep } from './store-step.ts';
 
@@ -14,6 +15,7 @@ import { storeStep } from './store-step.ts';
 export async function settingStep(state: StageState, comment: string): Promise<void> {
   const config = state.withComment('#(nop) ', comment);
   if (state.takeFromCache(config)) return;
+  await checkVolumes(state);
   const containerId = await tellContainer(state, config);
   storeStep(state, { layer: undefined, containerConfig: asOfContainer(state, config, containerId), containerId });
   tellRemoval(state, containerId);
@@ -24,6 +26,7 @@ export async function workingDirectoryStep(state: StageState, comment: string): 
   const config = state.withComment(`#(nop) ${comment}`);
   if (state.takeFromCache(config)) return;
   const { engine } = state.build;
+  await checkVolumes(state);
   const containerId = await tellContainer(state, config);
   await using root = await scratchRoot(engine, state.image?.id);
   {

@@ -71,7 +71,7 @@ function endIfThere(view: View, path: string): BytePath | undefined {
   try {
     return view.endOf(bytesOf(path).split('/')).join('/');
   } catch (error) {
-    if (['ELOOP', 'ENOTDIR', 'ENAMETOOLONG'].some((code) => hasCode(error, code))) return undefined;
+    if (error instanceof EngineError || hasCode(error, 'ENAMETOOLONG')) return undefined; // a circle of links
     throw error;
   }
 }

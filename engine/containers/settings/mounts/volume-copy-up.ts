@@ -37,6 +37,14 @@ export async function copyUpVolumes(engine: Needs, container: Container): Promis
   }
 }
 
+/** Throws `invalid` if a volume at one of these paths would be over a file of a root. */
+export function checkVolumePlaces(root: string, paths: readonly string[]): void {
+  for (const path of paths) {
+    const folder = folderInside(root, path);
+    if (folder !== undefined) closeSync(folder);
+  }
+}
+
 function needsMount({ volumes, volumeDrivers }: Needs, { name = '' }: MountPoint): boolean {
   const volume = volumes.get(name);
   return volume !== undefined && volumeDrivers.find(volume.driver).needsMount(volume);
