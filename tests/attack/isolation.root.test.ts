@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { closeSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
 import { newNetns } from '@gantry/engine/host/namespaces.ts';
 import { eventually } from '@gantry/testing/cluster/hosts.ts';
+import { Peer } from '@gantry/testing/networks/peer.ts';
 import { RawContainer } from '@gantry/testing/networks/raw-container.ts';
 import { datagram, frame, packetOfFour, packetOfSix, RawLink } from '@gantry/testing/networks/raw-frames.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
@@ -146,6 +147,46 @@ suite('a container that writes its own frames', { concurrency: false }, () => {
     const target = { link: neighbour.link, 4: neighbour.ip, 6: neighbour.ipv6 };
 
     assert.deepEqual([await gets('apart', 4, ip, target), await gets('apart', 6, ipv6, target)], [false, false]);
+  });
+
+  test('it speaks to nobody outside under an address that leads elsewhere', async () => {
+    const senders = { 4: '203.0.113.9', 6: '2001:db8:77::9' } as const;
+    const sent = async (): Promise<boolean[]> => [
+      await gets('four', 4, senders[4], outside),
+      await gets('six', 4, senders[4], outside),
+      await gets('six', 6, senders[6], outside),
+    ];
+    const before = await sent();
+    // A container that leads on to others, as one of a VPN does: the machine knows the way to them.
+    await host(`ip route add ${senders[4]} via ${box('six').ip}; ip -6 route add ${senders[6]} via ${box('six').ipv6}`);
+
+    assert.deepEqual(
+      [before, await sent()],
+      [
+        [false, false, false],
+        [false, true, true],
+      ],
+    );
+  });
+
+  test('it answers the machine under no address that leads elsewhere, such as that of a name server', async () => {
+    const netns = openSync(engine.netns, 'r');
+    await using machine = new Peer(netns);
+    await machine.serveUdp(5053, 'machine');
+    closeSync(netns);
+    const { link, ip, gateway } = box('four');
+    const send = (from: string): void => {
+      const packet = packetOfFour({ from, to: gateway }, 'udp', datagram(53, 5053, Buffer.from('an answer')));
+      link.send(frame('ip', { from: link.mac, to: ends.get('four')! }, packet));
+    };
+    send(OUTSIDE[4]);
+    await eventually('the answer to its own address', async () => {
+      send(ip);
+      await allIsHandled();
+      return link.hasSeen(Buffer.from(`machine sees ${ip}`)) || undefined;
+    });
+
+    assert.equal(outside.link.hasSeen(Buffer.from(`machine sees ${OUTSIDE[4]}`)), false);
   });
 
   test('nobody outside gets in, as the sender of an answer neither', async () => {

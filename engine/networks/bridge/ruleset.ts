@@ -49,6 +49,8 @@ export const NFT_FAMILY = { 4: 'ip', 6: 'ip6' } as const;
  *   the answer would take the short way past the translation.
  * - From outside and from other networks only what was published, or what belongs to a connection of a container, gets
  *   to a container. Of an internal network nothing leaves, and nothing gets in.
+ * - Senders: a container speaks under addresses of networks, or under others that the machine has a route to by its bridge.
+ *   It could answer in the name of a name server otherwise.
  * - Closed ports are those of the cluster. Containers do not send to its tunnels on other machines either: these would take
  *   the packets for those of this machine, whose address they get on their way.
  *
@@ -85,14 +87,21 @@ table ${ip} ${table} {
   }
   chain forward {
     type filter hook forward priority filter; policy accept;
+    iifname @ours ${ip} saddr != @subnets jump senders
     oifname @bridges jump inwards
     iifname @internal drop
     iifname @ours udp dport ${VXLAN_PORT} meta l4proto . th dport @closed drop
   }
   chain input {
     type filter hook input priority filter; policy accept;
+    iifname @ours ${ip} saddr != @subnets jump senders
     iifname @ours meta l4proto . th dport @closed drop
     iifname . ${ip} saddr @own meta l4proto . th dport @closed drop
+  }
+  chain senders {
+    ${family === 4 ? 'ip saddr 0.0.0.0 return' : 'ip6 saddr :: return'}
+    ${family === 4 ? '' : 'ip6 saddr fe80::/10 return'}
+    fib saddr . iif oif missing drop
   }
   chain inwards {
     iifname . oifname @joined accept
@@ -117,6 +126,7 @@ function setsText(family: Family, published: readonly Published[], closed: reado
   set internal { type ifname; }
   set joined { type ifname . ifname; }
   set own { type ifname . ${address}; flags interval; }
+  set subnets { type ${address}; flags interval; }
   set masqueraded { type ${address}; flags interval; }
   set closed { type inet_proto . inet_service; ${elementsText(ports)} }
   map published { type inet_proto . inet_service : ${address} . inet_service; ${elements(own.filter(isAny))} }
@@ -191,6 +201,7 @@ function elementsOf(family: Family, network: BridgeRules): [string, string][] {
     ['ours', isForeign ? undefined : `"${bridge}"`],
     ['joined', allowsTraffic ? `"${bridge}" . "${bridge}"` : undefined],
     ['internal', isInternal ? `"${bridge}"` : undefined],
+    ['subnets', subnet],
     ['own', subnet === undefined ? undefined : `"${bridge}" . ${subnet}`],
     ['masqueraded', isMasqueraded && !isInternal ? subnet : undefined],
   ];
