@@ -115,6 +115,13 @@ suite('a cluster of one', { concurrency: false }, () => {
     assert.ok(now.Version.Index > before.Version.Index);
     assert.equal((await update('version=x', { Name: 'default' })).status, 400);
     assert.equal((await update(`version=${now.Version.Index}`, { Name: 'x' })).status, 400);
+    for (const spec of [
+      { Raft: { SnapshotInterval: 1e25 } },
+      { CAConfig: { NodeCertExpiry: 1e25 } },
+      { Dispatcher: { HeartbeatPeriod: 1e25 } },
+    ]) {
+      assert.equal((await update(`version=${now.Version.Index}`, spec)).status, 400, JSON.stringify(spec));
+    }
   });
 
   test('a node is found by id, beginning of an id and host name; updates replace its specification', async () => {

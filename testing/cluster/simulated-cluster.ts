@@ -23,6 +23,8 @@ type Spec = Partial<Omit<ServiceSpec, 'template'>> & { template?: Template };
 export class SimulatedCluster {
   readonly replica: Replica;
   now = Temporal.Instant.from('2026-01-01T00:00:00Z');
+  /** Failures of decisions; set by a test that expects some. */
+  failures: unknown[] | undefined;
   #orchestration!: Orchestration;
   #revision = 0;
   #ids = 0;
@@ -168,7 +170,11 @@ export class SimulatedCluster {
 
   /** Another manager leads from now on: it knows the records only. */
   newLeader(): void {
-    this.#orchestration = new Orchestration(this.replica, () => `task-${String((this.#ids += 1)).padStart(6, '0')}`);
+    const newId = (): string => `task-${String((this.#ids += 1)).padStart(6, '0')}`;
+    this.#orchestration = new Orchestration(this.replica, newId, (_about, error) => {
+      if (this.failures === undefined) throw error;
+      this.failures.push(error);
+    });
   }
 
   /** Places with two tasks that are to run, and no such update under way that starts first. */

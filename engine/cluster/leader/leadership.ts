@@ -59,7 +59,7 @@ export class Leadership implements AsyncDisposable {
     const { etcd, clock, log, replica } = needs;
     this.#needs = needs;
     const batches = new Batches(etcd, clock, elected);
-    this.turns = new Turns({ batches, replica, clock, log, decisions: () => decisionsOver(replica) }, lost);
+    this.turns = new Turns({ batches, replica, clock, log, decisions: () => decisionsOver(replica, log) }, lost);
     // First: a node knows a network when it gets the first task in it.
     this.#networks = new NetworkPush(needs);
     this.#dispatcher = new Dispatcher({ replica, turns: this.turns });
@@ -159,8 +159,10 @@ export class Leadership implements AsyncDisposable {
   }
 }
 
-function decisionsOver(replica: Replica): Decisions {
-  const orchestration = new Orchestration(replica, newClusterId);
+function decisionsOver(replica: Replica, log: Logger): Decisions {
+  const orchestration = new Orchestration(replica, newClusterId, (about, error) => {
+    log.error({ err: error, ...about }, 'the leader cannot decide on tasks, and tries again');
+  });
   return {
     run: (draft, now) => {
       for (const stage of STAGES) stage(draft, now);

@@ -7,7 +7,9 @@ import { systemClock } from '../../lib/clock.ts';
 import { Replica } from '../state/replica.ts';
 import type { Change } from '../state/view.ts';
 import type { Batches } from './batches.ts';
-import { Turns } from './turns.ts';
+import { Turns, type Decisions } from './turns.ts';
+
+const log = pino({ enabled: false });
 
 test('writes that wait at the same time are stored in their order, in turns that have an end', async () => {
   const replica = new Replica(systemClock);
@@ -18,7 +20,6 @@ test('writes that wait at the same time are stored in their order, in turns that
       await Promise.resolve();
     },
   } as unknown as Batches;
-  const log = pino({ enabled: false });
   const decisions = () => ({ run: () => undefined });
   const parts = { batches, replica, clock: systemClock, log, decisions };
   await using turns = new Turns(parts, ({ message }) => assert.fail(message));
@@ -39,4 +40,35 @@ test('writes that wait at the same time are stored in their order, in turns that
     stored.map(({ length }) => length),
     [2000, 2000, 2000],
   );
+});
+
+test('writes are stored though what follows cannot be decided', async () => {
+  const replica = new Replica(systemClock);
+  const stored: string[] = [];
+  const batches = {
+    store: async (changes: IteratorObject<Change>) => {
+      stored.push(...[...changes].map(({ id }) => id));
+      await Promise.resolve();
+    },
+  } as unknown as Batches;
+  let made = 0;
+  const decisions = (): Decisions => {
+    made += 1;
+    return {
+      run: (draft) => {
+        draft.put('restart', { service: 'half', place: '1', template: '', attempts: [] });
+        throw new RangeError('a bad record');
+      },
+    };
+  };
+  await using turns = new Turns({ batches, replica, clock: systemClock, log, decisions }, ({ message }) =>
+    assert.fail(message),
+  );
+
+  for (const place of ['1', '2', '3']) {
+    await turns.write((draft) => draft.put('restart', { service: 's', place, template: '', attempts: [] }));
+  }
+
+  assert.deepEqual(stored, ['s/1', 's/2', 's/3']);
+  assert.equal(made, 2, 'decisions begin anew once, and are not tried again with each write');
 });

@@ -38,6 +38,8 @@ export class Turns implements AsyncDisposable {
   #decisions: Decisions;
   #waiting: Waiting[] = [];
   #isDue = false;
+  /** Decisions have failed, and are tried again then. */
+  #undecidedUntilMs = 0;
   #alarm: Disposable | undefined;
   #running: Promise<void> | undefined;
   #ended: LeadershipLost | undefined;
@@ -109,13 +111,32 @@ export class Turns implements AsyncDisposable {
     }
     this.#waiting = [...next];
     try {
-      const again = this.#decisions.run(draft, now);
-      await batches.store(draft.changes, (revision, changes) => replica.apply({ revision, changes }));
+      const writes = draft.copy();
+      const decided = this.#decide(draft, now);
+      await batches.store((decided === undefined ? writes : draft).changes, (revision, changes) =>
+        replica.apply({ revision, changes }),
+      );
       for (const { stored } of done) stored(replica.revision);
-      this.#wake(again);
+      this.#wake(decided === undefined ? now.add({ seconds: SECONDS_AFTER_FAILURE }) : decided.again);
     } catch (error) {
       for (const { failed } of done) failed(error);
       this.#fail(error);
+    }
+  }
+
+  /**
+   * Decides what follows from the writes. Returns when to decide again, or undefined if that fails, such as by a bad record:
+   * then only the writes are stored, and decisions begin anew a while later.
+   */
+  #decide(draft: Draft, now: Temporal.Instant): { again: Temporal.Instant | undefined } | undefined {
+    if (performance.now() < this.#undecidedUntilMs) return undefined;
+    try {
+      return { again: this.#decisions.run(draft, now) };
+    } catch (error) {
+      this.#parts.log.error({ err: error }, 'the leader cannot decide what follows, and tries again');
+      this.#decisions = this.#parts.decisions();
+      this.#undecidedUntilMs = performance.now() + SECONDS_AFTER_FAILURE * 1000;
+      return undefined;
     }
   }
 

@@ -2,9 +2,10 @@ import { Type, type TSchema } from 'typebox';
 
 import { EngineError } from '../../lib/errors.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
-import { ClusterNameField, CountField, IdField, PortField } from '../../lib/notations/field-schemas.ts';
+import { ClusterNameField, CountField, IdField, IntegerField, PortField } from '../../lib/notations/field-schemas.ts';
 import { NewNetwork } from '../networks/create.ts';
 import { parseConstraint } from '../scheduler/constraint.ts';
+import { MAX_REPLICAS } from '../services/spec.ts';
 import { NodeTemplate } from '../wire/task-messages.ts';
 
 /**
@@ -51,7 +52,7 @@ const ServiceSpec = Type.Object({
   labels: Labels,
   template: TaskTemplate,
   mode: Type.Union([
-    Type.Object({ kind: Type.Literal('replicated'), replicas: CountField }),
+    Type.Object({ kind: Type.Literal('replicated'), replicas: Type.Integer({ minimum: 0, maximum: MAX_REPLICAS }) }),
     Type.Object({ kind: Type.Literal('global') }),
   ]),
   update: optional(UpdateConfig),
@@ -76,7 +77,7 @@ const ServiceSpec = Type.Object({
 const ClusterSpec = Type.Object({
   name: Type.Literal('default'),
   labels: Labels,
-  taskHistoryRetentionLimit: Type.Integer(),
+  taskHistoryRetentionLimit: IntegerField,
   raft: Type.Object({
     snapshotInterval: CountField,
     keepOldSnapshots: CountField,

@@ -11,6 +11,11 @@ import { reconcile } from './reconcile.ts';
 import { sweep } from './sweep.ts';
 import { Earliest, Turn } from './turn.ts';
 
+type About = Readonly<{ service: string } | { node: string }>;
+type Failed = (about: About, error: unknown) => void;
+
+const SECONDS_AFTER_FAILURE = 5;
+
 /**
  * Decisions after the writes of a turn: services are reconciled, new tasks get addresses and nodes.
  *
@@ -24,11 +29,13 @@ export class Orchestration {
   readonly #services = new Map<string, Temporal.Instant>();
   readonly #nodes = new Map<string, Temporal.Instant>();
   #parts: Readonly<{ allocator: Allocator; scheduler: Scheduler }> | undefined;
+  readonly #failed: Failed;
 
-  /** `committed`: the records under the drafts. */
-  constructor(committed: View, newId: () => string) {
+  /** `committed`: the records under the drafts. `failed` is told of services and nodes that nothing can be decided on. */
+  constructor(committed: View, newId: () => string, failed: Failed) {
     this.#committed = committed;
     this.#newId = newId;
+    this.#failed = failed;
   }
 
   /** Decides what follows from a draft. Returns when to run again though nothing has changed. */
@@ -43,17 +50,36 @@ export class Orchestration {
         leave(this.#nodes, id, now);
         continue;
       }
-      for (const service of enforce(draft, id, turn)) touched.services.add(service);
-      setOrDelete(this.#nodes, id, lostTasks(draft, id, turn));
+      const decide = (inner: Draft): Temporal.Instant | undefined => {
+        for (const service of enforce(inner, id, turn)) touched.services.add(service);
+        return lostTasks(inner, id, turn);
+      };
+      setOrDelete(this.#nodes, id, this.#attempt(draft, { node: id }, now, decide));
     }
     for (const id of inOrder(this.#services, touched.services, now)) {
+      const decide = (inner: Draft): Temporal.Instant | undefined => reconcile(inner, id, turn);
       if (turn.isOver) leave(this.#services, id, now);
-      else setOrDelete(this.#services, id, reconcile(draft, id, turn));
+      else setOrDelete(this.#services, id, this.#attempt(draft, { service: id }, now, decide));
     }
     if (isFirst) sweep(draft);
     this.#parts.allocator.run(draft, now);
     const isDone = this.#parts.scheduler.run(draft, now);
     return isDone ? this.#next(now) : now;
+  }
+
+  /** Discards the decisions on one object if they fail, such as by a bad record, and tries again later. */
+  #attempt(
+    draft: Draft,
+    about: About,
+    now: Temporal.Instant,
+    decide: (inner: Draft) => Temporal.Instant | undefined,
+  ): Temporal.Instant | undefined {
+    try {
+      return draft.attempt(decide);
+    } catch (error) {
+      this.#failed(about, error);
+      return now.add({ seconds: SECONDS_AFTER_FAILURE });
+    }
   }
 
   /** Work that did not fit runs in the next turn, at once. */

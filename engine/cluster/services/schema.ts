@@ -1,8 +1,10 @@
 import { Type, type Static, type TSchema } from 'typebox';
 
+import { CountField, IntegerField } from '../../lib/notations/field-schemas.ts';
+
 const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const text = Type.Optional(Type.String());
-const whole = Type.Optional(Type.Integer());
+const whole = Type.Optional(IntegerField);
 const Texts = Type.Record(Type.String(), Type.String());
 const Strings = Type.Array(Type.String());
 
@@ -35,7 +37,7 @@ export const TaskTemplateBody = Type.Object({
       Dir: text,
       User: text,
       Mounts: orNull(Type.Array(Mount)),
-      StopGracePeriod: orNull(Type.Integer()),
+      StopGracePeriod: orNull(IntegerField),
     }),
   ),
   LogDriver: orNull(Type.Object({ Name: text, Options: orNull(Texts) })),
@@ -43,20 +45,20 @@ export const TaskTemplateBody = Type.Object({
   RestartPolicy: orNull(
     Type.Object({
       Condition: text,
-      Delay: orNull(Type.Integer()),
-      MaxAttempts: orNull(Type.Integer({ minimum: 0 })),
-      Window: orNull(Type.Integer()),
+      Delay: orNull(IntegerField),
+      MaxAttempts: orNull(CountField),
+      Window: orNull(IntegerField),
     }),
   ),
   Placement: orNull(Type.Object({ Constraints: orNull(Strings) })),
   /** Since version 1.25: any other number replaces all tasks. */
-  ForceUpdate: Type.Optional(Type.Integer({ minimum: 0 })),
+  ForceUpdate: Type.Optional(CountField),
   /** Since version 1.25: they count instead of those of the service. */
   Networks: orNull(Networks),
 });
 
 const UpdateConfig = Type.Object({
-  Parallelism: Type.Optional(Type.Integer({ minimum: 0 })),
+  Parallelism: Type.Optional(CountField),
   Delay: whole,
   FailureAction: text,
   /** These two are of version 1.25, the order of 1.29. */
@@ -72,7 +74,7 @@ export const ServiceBody = Type.Object({
   TaskTemplate: Type.Optional(TaskTemplateBody),
   Mode: orNull(
     Type.Object({
-      Replicated: orNull(Type.Object({ Replicas: orNull(Type.Integer({ minimum: 0 })) })),
+      Replicated: orNull(Type.Object({ Replicas: orNull(CountField) })),
       Global: orNull(Type.Object({})),
     }),
   ),
@@ -88,8 +90,8 @@ export const ServiceBody = Type.Object({
           Type.Object({
             Name: text,
             Protocol: text,
-            TargetPort: Type.Optional(Type.Integer({ minimum: 0 })),
-            PublishedPort: Type.Optional(Type.Integer({ minimum: 0 })),
+            TargetPort: Type.Optional(CountField),
+            PublishedPort: Type.Optional(CountField),
             /** Since version 1.26. */
             PublishMode: text,
           }),

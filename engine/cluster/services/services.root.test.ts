@@ -142,6 +142,10 @@ suite('services and tasks of a cluster', { concurrency: false }, () => {
         501,
         /^TaskTemplate\.ContainerSpec\.Secrets is not implemented/,
       ],
+      [{ Name: 'x', TaskTemplate: { ...TaskTemplate, RestartPolicy: { Delay: 1e25 } } }, 400, /Delay/],
+      [{ Name: 'x', UpdateConfig: { Monitor: 1e300 } }, 400, /Monitor/],
+      [{ Name: 'x', Mode: { Replicated: { Replicas: 1e25 } } }, 400, /Replicas/],
+      [{ Name: 'x', Mode: { Replicated: { Replicas: 100_001 } } }, 400, /a service has 100000 replicas at most$/],
       [
         { Name: 'x', EndpointSpec: { Ports: [{ TargetPort: 80, PublishMode: 'odd' }] } },
         400,

@@ -6,6 +6,8 @@ import { given, refuseArgument } from './given.ts';
 import type { ServiceBody } from './schema.ts';
 import { readTaskTemplate } from './task-template.ts';
 
+/** What one leader can do, with all services together (docs/cluster.md). */
+export const MAX_REPLICAS = 100_000;
 const LAST_PORT = 65_535;
 
 /** The specification of a service, checked, with its networks as the client named them. */
@@ -37,7 +39,9 @@ function readMode({ Replicated, Global }: NonNullable<ServiceBody['Mode']>): Ser
   refuseIf(Boolean(Replicated) && Boolean(Global), 'must specify only one service mode');
   if (Global) return { kind: 'global' };
   // docker's command line sends a mode without a number.
-  return { kind: 'replicated', replicas: Replicated?.Replicas ?? 1 };
+  const replicas = Replicated?.Replicas ?? 1;
+  refuseArgument(replicas > MAX_REPLICAS, `a service has ${MAX_REPLICAS} replicas at most`);
+  return { kind: 'replicated', replicas };
 }
 
 function readUpdate(config: NonNullable<ServiceBody['UpdateConfig']>): UpdateConfig {

@@ -70,6 +70,13 @@ export class Draft implements View {
     return result;
   }
 
+  /** A draft with the same changes so far. */
+  copy(): Draft {
+    const copy = new Draft(this.#base);
+    for (const change of this.changes) copy.#set(change);
+    return copy;
+  }
+
   #set(change: Change): void {
     const { kind, id } = change;
     let changed = this.#changes.get(kind);

@@ -1,27 +1,29 @@
 import { Type, type Static, type TSchema } from 'typebox';
 
+import { CountField, IntegerField } from '../../lib/notations/field-schemas.ts';
+
 const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const text = Type.Optional(Type.String());
-const whole = Type.Optional(Type.Integer({ minimum: 0 }));
+const whole = Type.Optional(CountField);
 const Texts = Type.Record(Type.String(), Type.String());
 
 export const SpecBody = Type.Object({
   Name: text,
   Labels: orNull(Texts),
-  Orchestration: orNull(Type.Object({ TaskHistoryRetentionLimit: orNull(Type.Integer()) })),
+  Orchestration: orNull(Type.Object({ TaskHistoryRetentionLimit: orNull(IntegerField) })),
   Raft: orNull(
     Type.Object({
       SnapshotInterval: whole,
-      KeepOldSnapshots: orNull(Type.Integer({ minimum: 0 })),
+      KeepOldSnapshots: orNull(CountField),
       LogEntriesForSlowFollowers: whole,
       HeartbeatTick: whole,
       ElectionTick: whole,
     }),
   ),
-  Dispatcher: orNull(Type.Object({ HeartbeatPeriod: Type.Optional(Type.Integer()) })),
+  Dispatcher: orNull(Type.Object({ HeartbeatPeriod: Type.Optional(IntegerField) })),
   CAConfig: orNull(
     Type.Object({
-      NodeCertExpiry: Type.Optional(Type.Integer()),
+      NodeCertExpiry: Type.Optional(IntegerField),
       ExternalCAs: orNull(Type.Array(Type.Object({ Protocol: text, URL: text, Options: orNull(Texts) }))),
     }),
   ),

@@ -66,8 +66,14 @@ export const MomentField = Type.Refine(Type.String(), isMoment, () => 'must be a
 /** A number of a port; 0 where one is still to be chosen. */
 export const PortField = Type.Integer({ minimum: 0, maximum: 65_535 });
 
+/** The numbers that clients of docker can write: more would be out of range for times, and for programs that get them. */
+const MAX_INT64 = 2 ** 63;
+
+/** A number of 64 bits with a sign, such as nanoseconds. */
+export const IntegerField = Type.Integer({ minimum: -MAX_INT64, maximum: MAX_INT64 });
+
 /** A count, or an amount. */
-export const CountField = Type.Integer({ minimum: 0 });
+export const CountField = Type.Integer({ minimum: 0, maximum: MAX_INT64 });
 
 /** The name of a container, without a slash. */
 export const ContainerNameField = Type.Refine(
