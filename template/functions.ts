@@ -23,7 +23,7 @@ export const FUNCTIONS: ReadonlyMap<string, TemplateFunction> = new Map<string, 
   ['join', (list, separator) => listOf(list).map(goText).join(goText(separator))],
   ['pad', (text, before, after) => ' '.repeat(Number(before)) + goText(text) + ' '.repeat(Number(after))],
   ['truncate', (text, length) => Array.from(goText(text)).slice(0, Number(length)).join('')],
-  ['html', (...values) => printed(...values).replace(/[&<>"'\0]/g, (letter) => HTML[letter]!)],
+  ['html', (...values) => printed(...values).replace(/[&<>"'\0]/g, (letter) => HTML.get(letter)!)],
   ['js', (...values) => printed(...values).replace(JS_SPECIAL, jsEscaped)],
   ['urlquery', (...values) => queryText(printed(...values))],
   ['eq', (value, ...others) => others.some((other) => same(value, other))],
@@ -35,14 +35,16 @@ export const FUNCTIONS: ReadonlyMap<string, TemplateFunction> = new Map<string, 
   ['not', (value) => !isTrue(value)],
 ]);
 
-const HTML: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&#34;',
-  "'": '&#39;',
-  '\0': '\ufffd',
-};
+const HTML: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    '&': '&amp;',
+    '<': '&lt;',
+    '>': '&gt;',
+    '"': '&#34;',
+    "'": '&#39;',
+    '\0': '\ufffd',
+  }),
+);
 // oxlint-disable-next-line no-control-regex -- control characters are what it is about
 const JS_SPECIAL = /[\u0000-\u001f\\'"<>&=]/g;
 

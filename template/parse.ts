@@ -192,6 +192,6 @@ function operand(words: string[]): Expression {
 }
 
 function unquoted(word: string): string {
-  const known: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r' };
-  return word.slice(1, -1).replace(/\\(.)/g, (_, letter: string) => known[letter] ?? letter);
+  const known: ReadonlyMap<string, string> = new Map(Object.entries({ n: '\n', t: '\t', r: '\r' }));
+  return word.slice(1, -1).replace(/\\(.)/g, (_, letter: string) => known.get(letter) ?? letter);
 }

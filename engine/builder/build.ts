@@ -202,8 +202,10 @@ function firstStepsOf(stages: readonly Stage[], first: number): number[] {
 function checkPlatform(image: Image, name: string, platform: string): void {
   if (platform === '') return;
   const [os = '', architecture = ''] = platform.toLowerCase().split('/');
-  const names: Readonly<Record<string, string>> = { x86_64: 'amd64', 'x86-64': 'amd64', aarch64: 'arm64' };
-  const wanted = names[architecture] ?? architecture;
+  const names: ReadonlyMap<string, string> = new Map(
+    Object.entries({ x86_64: 'amd64', 'x86-64': 'amd64', aarch64: 'arm64' }),
+  );
+  const wanted = names.get(architecture) ?? architecture;
   if (os === image.os && (wanted === '' || wanted === image.architecture)) return;
   const own = `${image.os}/${image.architecture}`;
   throw new EngineError(

@@ -1,13 +1,15 @@
-const ESCAPES: Readonly<Record<string, string>> = {
-  '\x07': '\\a',
-  '\b': '\\b',
-  '\f': '\\f',
-  '\n': '\\n',
-  '\r': '\\r',
-  '\t': '\\t',
-  '\v': '\\v',
-  '\\': '\\\\',
-};
+const ESCAPES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    '\x07': '\\a',
+    '\b': '\\b',
+    '\f': '\\f',
+    '\n': '\\n',
+    '\r': '\\r',
+    '\t': '\\t',
+    '\v': '\\v',
+    '\\': '\\\\',
+  }),
+);
 
 /** A text in double quotes, as Go's `%q` writes it. */
 export function quoted(text: string): string {
@@ -28,7 +30,7 @@ export function quotedNumber(value: number): string {
 }
 
 function escaped(sign: string): string {
-  const known = ESCAPES[sign];
+  const known = ESCAPES.get(sign);
   if (known !== undefined) return known;
   if (sign === ' ' || !/[\p{C}\p{Z}]/u.test(sign)) return sign;
   const code = sign.codePointAt(0)!;

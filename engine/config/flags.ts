@@ -62,14 +62,16 @@ const TRUE = /^(1|t|true)$/i;
 const FALSE = /^(0|f|false)$/i;
 const ULIMIT = /^-?\d+(:-?\d+)?$/;
 
-const SHORT: Readonly<Record<string, string>> = {
-  H: 'host',
-  p: 'pidfile',
-  G: 'group',
-  b: 'bridge',
-  l: 'log-level',
-  D: 'debug',
-};
+const SHORT: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    H: 'host',
+    p: 'pidfile',
+    G: 'group',
+    b: 'bridge',
+    l: 'log-level',
+    D: 'debug',
+  }),
+);
 
 /** How a user writes a key on the command line. */
 export function flagsOf(key: ConfigKey): string {
@@ -109,14 +111,14 @@ function splitWord(word: string): { name: string; written: string | undefined } 
   const long = /^--([a-z][a-z0-9-]*)(?:=(.*))?$/s.exec(word);
   if (long !== null) return { name: long[1]!, written: long[2] };
   const short = /^-([A-Za-z])(?:=?(.+))?$/s.exec(word);
-  return { name: SHORT[short?.[1] ?? ''] ?? '', written: short?.[2] };
+  return { name: SHORT.get(short?.[1] ?? '') ?? '', written: short?.[2] };
 }
 
 /** The help text, made of the schema. */
 export function usage(): string {
   const properties = ConfigFile.properties as Record<string, { description?: string; default?: unknown }>;
   const lines = Object.entries(FLAGS).map(([name, { key }]) => {
-    const short = Object.entries(SHORT).find(([, long]) => long === name)?.[0];
+    const short = [...SHORT].find(([, long]) => long === name)?.[0];
     const written = `${short === undefined ? '    ' : `-${short}, `}--${name}`;
     return `  ${written.padEnd(26)} ${properties[key]?.description ?? ''} (default ${JSON.stringify(properties[key]?.default)})`;
   });

@@ -9,19 +9,20 @@ type Part = { properties?: Record<string, object & { description?: string }>; re
 
 /** The API of one version as an OpenAPI document, made from the schemas that validate. */
 export function describeRoutes(routes: readonly RouteDescription[], version: ApiVersion): object {
-  const paths: Record<string, Record<string, object>> = {};
+  const paths = new Map<string, Record<string, object>>();
   for (const { endpoint, url, method, schema } of routes) {
     if (endpoint.since !== undefined && isBelow(version, endpoint.since)) continue;
     const path = url.replaceAll(/:(\w+)/g, '{$1}');
     for (const verb of [method].flat()) {
-      (paths[path] ??= {})[verb.toLowerCase()] = operationOf(endpoint, schema ?? {});
+      const before = paths.get(path) ?? {};
+      paths.set(path, { ...before, [verb.toLowerCase()]: operationOf(endpoint, schema ?? {}) });
     }
   }
   return {
     openapi: '3.1.0',
     info: { title: 'Container Engine API', version, 'x-engine-version': VERSION },
     servers: [{ url: `/v${version}` }],
-    paths,
+    paths: Object.fromEntries(paths),
   };
 }
 

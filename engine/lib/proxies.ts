@@ -4,7 +4,7 @@ import { EngineError } from './errors.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-const DEFAULT_PORTS: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' };
+const DEFAULT_PORTS: ReadonlyMap<string, string> = new Map(Object.entries({ 'http:': '80', 'https:': '443' }));
 const PROTOCOLS: readonly string[] = ['http:', 'https:', 'socks5:'];
 
 /** The proxies of the environment as their variables have them, as Go reads them: names in capitals go first. */
@@ -45,7 +45,7 @@ function parsed(value: string): URL | undefined {
 function goesDirect({ hostname, port, protocol }: URL, none: string): boolean {
   const host = hostname.toLowerCase().replaceAll(/[[\]]|\.$/g, '');
   if (host === 'localhost' || inRange(host, '127.0.0.0', 8) || host === '::1') return true;
-  const isNamed = (entry: string): boolean => namesHost(entry, host, port || DEFAULT_PORTS[protocol]!);
+  const isNamed = (entry: string): boolean => namesHost(entry, host, port || DEFAULT_PORTS.get(protocol)!);
   return none
     .toLowerCase()
     .split(/[,\s]+/)

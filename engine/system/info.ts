@@ -27,7 +27,7 @@ export type InfoNeeds = {
   volumeDrivers: VolumeDrivers;
 };
 
-const GO_ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
+const GO_ARCHITECTURES: ReadonlyMap<string, string> = new Map(Object.entries({ x64: 'amd64', arm64: 'arm64' }));
 
 /** GET /version. */
 export function versionOf({ config }: Pick<InfoNeeds, 'config'>): Version {
@@ -37,7 +37,7 @@ export function versionOf({ config }: Pick<InfoNeeds, 'config'>): Version {
     GitCommit: '',
     GoVersion: `node ${process.version}`,
     Os: 'linux',
-    Arch: GO_ARCHITECTURES[arch()] ?? arch(),
+    Arch: GO_ARCHITECTURES.get(arch()) ?? arch(),
     KernelVersion: release(),
     BuildTime: '',
   };

@@ -7,7 +7,7 @@ import { hasCode } from '../lib/errors.ts';
 import { confinesByAppArmor } from '../oci/security/apparmor.ts';
 import type { Info } from './schema.ts';
 
-const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 'aarch64' };
+const ARCHITECTURES: ReadonlyMap<string, string> = new Map(Object.entries({ x64: 'x86_64', arm64: 'aarch64' }));
 
 /** The part of GET /info that says what the machine and its kernel offer. */
 export function machineInfo() {
@@ -20,7 +20,7 @@ export function machineInfo() {
     OperatingSystem: osRelease('PRETTY_NAME') ?? 'Linux',
     OSVersion: osRelease('VERSION_ID') ?? '',
     OSType: 'linux',
-    Architecture: ARCHITECTURES[arch()] ?? arch(),
+    Architecture: ARCHITECTURES.get(arch()) ?? arch(),
     NCPU: cpus().length,
     MemTotal: totalmem(),
     Name: hostname(),

@@ -113,11 +113,13 @@ function handleUpgrade(gateway: Gateway, req: IncomingMessage, head: Buffer): vo
   handleRequest(gateway, req, res, { upgrade: { socket, head } });
 }
 
-const STATUS_BY_CODE: Readonly<Record<string, number>> = {
-  HPE_HEADER_OVERFLOW: 431,
-  ERR_HTTP_REQUEST_TIMEOUT: 408,
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
-};
+const STATUS_BY_CODE: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    HPE_HEADER_OVERFLOW: 431,
+    ERR_HTTP_REQUEST_TIMEOUT: 408,
+    HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  }),
+);
 
 /**
  * The client sent bytes that cannot be parsed, or was too slow. Nothing after them can be read, so the connection
@@ -139,7 +141,7 @@ function clientError(gateway: Gateway, error: ParseError, socket: Socket): void 
   const decision = broken?.decision ?? admitUnreadable(gateway, socket);
   if (broken !== undefined) closeExchange(broken);
   connection.ending = true;
-  void tellWhenDecided(gateway, connection, decision, STATUS_BY_CODE[error.code ?? ''] ?? 400);
+  void tellWhenDecided(gateway, connection, decision, STATUS_BY_CODE.get(error.code ?? '') ?? 400);
 }
 
 async function tellWhenDecided(

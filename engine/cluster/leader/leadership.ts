@@ -77,7 +77,7 @@ export class Leadership implements AsyncDisposable {
 
   /** A write of the API, by its name. Throws `NotLeader` where another leader may do it, as nothing has been stored. */
   async write(name: string, args: unknown): Promise<{ result: unknown; revision: number }> {
-    const write = WRITES[name];
+    const write = Object.hasOwn(WRITES, name) ? WRITES[name] : undefined;
     if (write === undefined) throw new EngineError('notImplemented', `this manager does not know the write ${name}`);
     const before = new Set(this.#needs.replica.all('node').map(({ id }) => id));
     const done = await this.#stored((draft, now) => write(draft, args, now));

@@ -25,16 +25,18 @@ const MODES = ['Mode.GlobalJob', 'Mode.ReplicatedJob'];
 const LATER = [...TASK.map((name) => `TaskTemplate.${name}`), ...MODES, 'Networks.DriverOpts'];
 
 /** Values of these fields that say what is done anyway: clients send them unasked. */
-const USUAL: Readonly<Record<string, string>> = {
-  'TaskTemplate.ContainerSpec.Isolation': 'default',
-  'TaskTemplate.Runtime': 'container',
-};
+const USUAL: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'TaskTemplate.ContainerSpec.Isolation': 'default',
+    'TaskTemplate.Runtime': 'container',
+  }),
+);
 
 /** Refuses, by its name, a field without which the tasks would not be those that the client wants. */
 export function refuseLaterFields(body: object): void {
   for (const field of LATER) {
     const isAsked = (value: unknown): boolean =>
-      MODES.includes(field) ? value !== null : !isEmpty(value) && value !== USUAL[field];
+      MODES.includes(field) ? value !== null : !isEmpty(value) && value !== USUAL.get(field);
     if (valuesAt(body, field.split('.')).some(isAsked)) {
       throw new EngineError('notImplemented', `${field} is not implemented: version 1.24 of the API does not have it`);
     }

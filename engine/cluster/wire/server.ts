@@ -36,7 +36,9 @@ type Settings = Readonly<{
 }>;
 
 const MAX_BODY_LENGTH = 1024 * 1024;
-const STATUS: Readonly<Record<string, number>> = { invalid: 400, forbidden: 403, notFound: 404, conflict: 409 };
+const STATUS: ReadonlyMap<string, number> = new Map(
+  Object.entries({ invalid: 400, forbidden: 403, notFound: 404, conflict: 409 }),
+);
 
 /** Makes a route of a handler whose body has a schema. */
 export function route<S extends TSchema>(
@@ -188,6 +190,6 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
 function refusalFor(error: unknown): { status: number; body: object } {
   if (error instanceof NotLeader) return { status: 421, body: { leader: error.leader ?? null } };
   if (error instanceof EngineError)
-    return { status: STATUS[error.kind] ?? 500, body: { kind: error.kind, message: error.message } };
+    return { status: STATUS.get(error.kind) ?? 500, body: { kind: error.kind, message: error.message } };
   return { status: 500, body: { kind: 'failed', message: messageOf(error) } };
 }

@@ -7,26 +7,30 @@ const execute = promisify(execFile);
 export type UnitProperties = Readonly<Record<string, number | string | undefined>>;
 
 /** Names and "no limit" in the form of `systemctl`. */
-const WORDS: Readonly<Record<string, (value: number | string) => string>> = {
-  CPUQuotaPerSecUSec: (value) => `CPUQuota=${Number(value) / 10_000}%`,
-  CPUQuotaPeriodUSec: (value) => `CPUQuotaPeriodSec=${value}us`,
-};
-const NONE: Readonly<Record<string, string>> = {
-  CPUQuotaPerSecUSec: 'CPUQuota=',
-  CPUQuotaPeriodUSec: 'CPUQuotaPeriodSec=',
-  MemoryMax: 'MemoryMax=infinity',
-  MemoryLimit: 'MemoryLimit=infinity',
-  MemorySwapMax: 'MemorySwapMax=infinity',
-  MemoryLow: 'MemoryLow=0',
-  TasksMax: 'TasksMax=infinity',
-};
+const WORDS: ReadonlyMap<string, (value: number | string) => string> = new Map(
+  Object.entries({
+    CPUQuotaPerSecUSec: (value) => `CPUQuota=${Number(value) / 10_000}%`,
+    CPUQuotaPeriodUSec: (value) => `CPUQuotaPeriodSec=${value}us`,
+  }),
+);
+const NONE: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    CPUQuotaPerSecUSec: 'CPUQuota=',
+    CPUQuotaPeriodUSec: 'CPUQuotaPeriodSec=',
+    MemoryMax: 'MemoryMax=infinity',
+    MemoryLimit: 'MemoryLimit=infinity',
+    MemorySwapMax: 'MemorySwapMax=infinity',
+    MemoryLow: 'MemoryLow=0',
+    TasksMax: 'TasksMax=infinity',
+  }),
+);
 
 /** The words that change `before` into `after`. */
 export function propertyWords(before: UnitProperties, after: UnitProperties): string[] {
   return Object.entries(after).flatMap(([name, value]) => {
     if (value === before[name]) return [];
-    if (value === undefined) return [NONE[name] ?? `${name}=`];
-    return [WORDS[name]?.(value) ?? `${name}=${value}`];
+    if (value === undefined) return [NONE.get(name) ?? `${name}=`];
+    return [WORDS.get(name)?.(value) ?? `${name}=${value}`];
   });
 }
 

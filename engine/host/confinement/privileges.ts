@@ -55,24 +55,26 @@ export function effectiveCapabilities(): ReadonlySet<string> {
 export type Limit = Readonly<{ soft: number; hard: number }>;
 
 /** `RLIMIT_…` by the lines of /proc/self/limits. */
-const LIMIT_NAMES: Readonly<Record<string, string>> = {
-  'Max cpu time': 'RLIMIT_CPU',
-  'Max file size': 'RLIMIT_FSIZE',
-  'Max data size': 'RLIMIT_DATA',
-  'Max stack size': 'RLIMIT_STACK',
-  'Max core file size': 'RLIMIT_CORE',
-  'Max resident set': 'RLIMIT_RSS',
-  'Max processes': 'RLIMIT_NPROC',
-  'Max open files': 'RLIMIT_NOFILE',
-  'Max locked memory': 'RLIMIT_MEMLOCK',
-  'Max address space': 'RLIMIT_AS',
-  'Max file locks': 'RLIMIT_LOCKS',
-  'Max pending signals': 'RLIMIT_SIGPENDING',
-  'Max msgqueue size': 'RLIMIT_MSGQUEUE',
-  'Max nice priority': 'RLIMIT_NICE',
-  'Max realtime priority': 'RLIMIT_RTPRIO',
-  'Max realtime timeout': 'RLIMIT_RTTIME',
-};
+const LIMIT_NAMES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'Max cpu time': 'RLIMIT_CPU',
+    'Max file size': 'RLIMIT_FSIZE',
+    'Max data size': 'RLIMIT_DATA',
+    'Max stack size': 'RLIMIT_STACK',
+    'Max core file size': 'RLIMIT_CORE',
+    'Max resident set': 'RLIMIT_RSS',
+    'Max processes': 'RLIMIT_NPROC',
+    'Max open files': 'RLIMIT_NOFILE',
+    'Max locked memory': 'RLIMIT_MEMLOCK',
+    'Max address space': 'RLIMIT_AS',
+    'Max file locks': 'RLIMIT_LOCKS',
+    'Max pending signals': 'RLIMIT_SIGPENDING',
+    'Max msgqueue size': 'RLIMIT_MSGQUEUE',
+    'Max nice priority': 'RLIMIT_NICE',
+    'Max realtime priority': 'RLIMIT_RTPRIO',
+    'Max realtime timeout': 'RLIMIT_RTTIME',
+  }),
+);
 
 /**
  * The limits that the daemon itself runs under, in the units of setrlimit(2); `Infinity` where there is none.
@@ -82,7 +84,7 @@ const LIMIT_NAMES: Readonly<Record<string, string>> = {
 export function hardLimits(): ReadonlyMap<string, Limit> {
   const limits = new Map<string, Limit>();
   for (const line of readFileSync('/proc/self/limits', 'utf8').split('\n')) {
-    const name = LIMIT_NAMES[line.slice(0, 25).trimEnd()];
+    const name = LIMIT_NAMES.get(line.slice(0, 25).trimEnd());
     const [soft, hard] = line.slice(25).trim().split(/\s+/);
     if (name !== undefined && soft !== undefined && hard !== undefined) {
       limits.set(name, { soft: limitValue(soft), hard: limitValue(hard) });

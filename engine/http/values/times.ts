@@ -3,7 +3,9 @@ import { EngineError } from '../../lib/errors.ts';
 const SECONDS = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?$/;
 /** A duration in Go's form: `1h30m`, `1.5s`, `200ms`. */
 const LENGTH = /^(?:\d+(?:\.\d+)?(?:h|ms|m|s|us|µs|ns))+$/;
-const UNIT_NS: Readonly<Record<string, number>> = { h: 3.6e12, m: 6e10, s: 1e9, ms: 1e6, us: 1e3, µs: 1e3, ns: 1 };
+const UNIT_NS: ReadonlyMap<string, number> = new Map(
+  Object.entries({ h: 3.6e12, m: 6e10, s: 1e9, ms: 1e6, us: 1e3, µs: 1e3, ns: 1 }),
+);
 const LOCAL_DATE = /^\d{4}-\d{2}-\d{2}(?:T[\d:.]+)?$/;
 
 /**
@@ -28,5 +30,5 @@ export function parseTime(name: string, text: string, now?: Temporal.Instant): T
 
 function nanosecondsOf(length: string): number {
   const parts = [...length.matchAll(/([\d.]+)([a-zµ]+)/g)];
-  return Math.round(parts.reduce((sum, [, number, unit]) => sum + Number(number) * (UNIT_NS[unit!] ?? 0), 0));
+  return Math.round(parts.reduce((sum, [, number, unit]) => sum + Number(number) * (UNIT_NS.get(unit!) ?? 0), 0));
 }

@@ -67,7 +67,7 @@ export async function* saveImages(engine: Needs, chosen: readonly Chosen[]): Asy
   const written = new Set<string>();
   const ids = new Set(chosen.map(({ image }) => image.id));
   const manifest = [];
-  const repositories: Record<string, Record<string, string>> = {};
+  const repositories = new Map<string, Map<string, string>>();
   for (const { image, names } of chosen) {
     const folders = foldersOf(image);
     for (const [index, folder] of folders.entries()) {
@@ -87,13 +87,14 @@ export async function* saveImages(engine: Needs, chosen: readonly Chosen[]): Asy
       ...(image.parentId !== undefined && ids.has(image.parentId) && { Parent: image.parentId }),
     });
     for (const { repository, tag } of names) {
-      const tags = (repositories[familiarName(repository)] ??= {});
-      if (folders.length > 0) tags[tag!] = folders.at(-1)!;
+      const tags = repositories.getOrInsertComputed(familiarName(repository), () => new Map<string, string>());
+      if (folders.length > 0) tags.set(tag!, folders.at(-1)!);
     }
     emitImageEvent(engine, 'save', image);
   }
   yield* file('manifest.json', JSON.stringify(manifest), EPOCH);
-  if (Object.keys(repositories).length > 0) yield* file('repositories', JSON.stringify(repositories), EPOCH);
+  const named = Object.fromEntries(Array.from(repositories, ([name, tags]) => [name, Object.fromEntries(tags)]));
+  if (repositories.size > 0) yield* file('repositories', JSON.stringify(named), EPOCH);
   yield TAR_END;
 }
 

@@ -73,11 +73,13 @@ function tell(engine: Needs, reference: Reference): void {
 export function explained(error: unknown, reference: Reference): unknown {
   if (!(error instanceof RegistryError)) return error;
   const name = familiarName(reference.repository);
-  const texts: Readonly<Record<string, string>> = {
-    DENIED: `pull access denied for ${name}, repository does not exist or may require 'docker login'`,
-    MANIFEST_UNKNOWN: `manifest for ${familiarReference(reference)} not found`,
-    NAME_UNKNOWN: `repository ${name} not found`,
-  };
-  const text = texts[error.code];
+  const texts: ReadonlyMap<string, string> = new Map(
+    Object.entries({
+      DENIED: `pull access denied for ${name}, repository does not exist or may require 'docker login'`,
+      MANIFEST_UNKNOWN: `manifest for ${familiarReference(reference)} not found`,
+      NAME_UNKNOWN: `repository ${name} not found`,
+    }),
+  );
+  const text = texts.get(error.code);
   return text === undefined ? error : new EngineError('notFound', `${text}: ${error.message}`, { cause: error });
 }

@@ -32,19 +32,21 @@ export const DEFAULT_LIMITS: ArchiveLimits = { bytes: 64 * 2 ** 30, entries: 4_0
 
 const EXTENDED_HEADER_BYTES = 1024 * 1024;
 
-const types: Readonly<Record<string, EntryType>> = {
-  '\0': 'file',
-  '0': 'file',
-  '7': 'file',
-  S: 'file',
-  '1': 'link',
-  '2': 'symlink',
-  '3': 'charDevice',
-  '4': 'blockDevice',
-  '5': 'directory',
-  D: 'directory',
-  '6': 'fifo',
-};
+const types: ReadonlyMap<string, EntryType> = new Map(
+  Object.entries({
+    '\0': 'file',
+    '0': 'file',
+    '7': 'file',
+    S: 'file',
+    '1': 'link',
+    '2': 'symlink',
+    '3': 'charDevice',
+    '4': 'blockDevice',
+    '5': 'directory',
+    D: 'directory',
+    '6': 'fifo',
+  }),
+);
 
 type Phase = 'header' | 'sparseBlocks' | 'extended' | 'sparseMap' | 'data' | 'padding' | 'end';
 
@@ -238,7 +240,7 @@ export class TarReader {
     const header = this.#header!;
     const pax = { ...this.#global, ...this.#pax };
     if (header.flag === 'V') return undefined; // the name of the volume
-    let type = types[header.flag];
+    let type = types.get(header.flag);
     if (type === undefined) throw badArchive(`an entry has the unknown type ${JSON.stringify(header.flag)}`);
     const path = pax.sparse?.path ?? pax.path ?? this.#longName ?? header.name;
     if (type === 'file' && path.endsWith('/')) type = 'directory'; // the oldest format's way to write folders

@@ -1,15 +1,17 @@
 import { EngineError } from '../errors.ts';
 
-const UNIT_NS: Readonly<Record<string, number>> = {
-  ns: 1,
-  us: 1e3,
-  µs: 1e3,
-  μs: 1e3,
-  ms: 1e6,
-  s: 1e9,
-  m: 60e9,
-  h: 3600e9,
-};
+const UNIT_NS: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    ns: 1,
+    us: 1e3,
+    µs: 1e3,
+    μs: 1e3,
+    ms: 1e6,
+    s: 1e9,
+    m: 60e9,
+    h: 3600e9,
+  }),
+);
 const PART = /(\d+(?:\.\d*)?|\.\d+)([a-zµμ]+)/gu;
 
 /** `1m30s` in nanoseconds, as Go reads it. Throws `invalid`. */
@@ -23,7 +25,7 @@ export function goDurationNs(text: string): number {
     throw new EngineError('invalid', `time: ${why} ${JSON.stringify(text)}`);
   }
   const sum = parts.reduce((ns, [, count, unit]) => {
-    const unitNs = UNIT_NS[unit!];
+    const unitNs = UNIT_NS.get(unit!);
     if (unitNs !== undefined) return ns + Number(count) * unitNs;
     throw new EngineError('invalid', `time: unknown unit ${JSON.stringify(unit!)} in duration ${JSON.stringify(text)}`);
   }, 0);

@@ -4,6 +4,7 @@ import { EngineError } from '../errors.ts';
 
 const REALTIME_MIN = 34;
 const REALTIME_MAX = 64;
+const SIGNALS: ReadonlyMap<string, number> = new Map(Object.entries(constants.signals));
 
 /** The number of `KILL`, `SIGKILL`, `9` or `RTMIN+3`. Throws `invalid`. */
 export function signalNumber(written: string): number {
@@ -20,8 +21,7 @@ export function parseSignal(written: string): number | undefined {
 }
 
 function byName(name: string): number | undefined {
-  const signals: Readonly<Record<string, number>> = constants.signals;
-  return name === 'CLD' ? constants.signals.SIGCHLD : signals[`SIG${name}`];
+  return name === 'CLD' ? constants.signals.SIGCHLD : SIGNALS.get(`SIG${name}`);
 }
 
 function realtime(name: string): number | undefined {

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { Netlink } from '../../host/network/netlink.ts';
 import { changeElements } from '../../host/network/nft-elements.ts';
 import { NftError, Nftables, ruleGeneration } from '../../host/network/nftables.ts';
+import { append } from '../../lib/append.ts';
 import { hasCode } from '../../lib/errors.ts';
 import type { Family } from '../../lib/notations/ip-address.ts';
 import type { Place } from '../endpoints/endpoint.ts';
@@ -82,7 +83,7 @@ export class Firewall implements Disposable {
   addBridge(network: BridgeRules): void {
     this.verify();
     const texts = this.#families.map((family) => addBridgeText(family, this.#table, network));
-    if (this.guardsNeighbours) texts.push(...gatewayTexts('add', this.#table, network));
+    if (this.guardsNeighbours) append(texts, gatewayTexts('add', this.#table, network));
     this.#add(() => this.#nft.run(texts.join('\n')));
     if (familiesOf(network).every((family) => this.#admitted.has(admissionOf(family, network)))) return;
     const before = this.#known;
@@ -92,7 +93,7 @@ export class Firewall implements Disposable {
   /** Forgets a network; a forgotten one is not an error. */
   deleteBridge(network: BridgeRules): void {
     const texts = this.#families.flatMap((family) => deleteBridgeTexts(family, this.#table, network));
-    if (this.guardsNeighbours) texts.push(...gatewayTexts('delete', this.#table, network));
+    if (this.guardsNeighbours) append(texts, gatewayTexts('delete', this.#table, network));
     this.#delete(texts, (some) => this.#nft.run(some.join('\n')));
     for (const family of familiesOf(network)) {
       if (!dropForwardingOf(this.#nft, this.#table, family, network)) continue;

@@ -10,11 +10,13 @@ const TAKEN = 'address already in use';
 const ALLOCATED = 'port is already allocated';
 
 /** The words of Go's net package, which clients know from dockerd. */
-const BIND_REFUSALS: Readonly<Record<string, string>> = {
-  EADDRINUSE: TAKEN,
-  EADDRNOTAVAIL: 'cannot assign requested address',
-  EACCES: 'permission denied',
-};
+const BIND_REFUSALS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    EADDRINUSE: TAKEN,
+    EADDRNOTAVAIL: 'cannot assign requested address',
+    EACCES: 'permission denied',
+  }),
+);
 
 /**
  * The published ports of this machine, each reserved by a socket that gets no traffic.
@@ -113,9 +115,9 @@ export class PortReservations implements Disposable {
       this.#held.set(key, reservePort(protocol, hostIp, hostPort));
       return undefined;
     } catch (error) {
-      if (!(error instanceof SystemError) || BIND_REFUSALS[error.code] === undefined) throw error;
+      if (!(error instanceof SystemError) || BIND_REFUSALS.get(error.code) === undefined) throw error;
       const verb = `listen ${protocol}${isSix(hostIp) ? 6 : 4}`;
-      return `Error starting userland proxy: ${verb} ${at}: bind: ${BIND_REFUSALS[error.code]}`;
+      return `Error starting userland proxy: ${verb} ${at}: bind: ${BIND_REFUSALS.get(error.code)}`;
     }
   }
 }

@@ -28,11 +28,13 @@ import { onceAddressIsFree } from './leaving-links.ts';
 import { ensureParent, isOwnParent } from './parent-link.ts';
 
 /** Reasons of the kernel's refusals of a link, in dockerd's words. */
-const REASONS: Readonly<Record<string, string>> = {
-  EBUSY: 'device or resource busy',
-  EINVAL: 'invalid argument',
-  EOPNOTSUPP: 'operation not supported',
-};
+const REASONS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    EBUSY: 'device or resource busy',
+    EINVAL: 'invalid argument',
+    EOPNOTSUPP: 'operation not supported',
+  }),
+);
 
 type Parts = Readonly<{
   dataRoot: string;
@@ -193,7 +195,7 @@ function create(route: Netlink, { name }: LinkKind, link: Message): void {
   try {
     route.apply(link);
   } catch (error) {
-    const words = error instanceof SystemError ? REASONS[error.code] : undefined;
+    const words = error instanceof SystemError ? REASONS.get(error.code) : undefined;
     if (words === undefined) throw error;
     throw new EngineError('failed', `failed to create the ${name} port: ${words}`, { cause: error });
   }

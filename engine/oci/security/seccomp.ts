@@ -29,10 +29,12 @@ type Profile = {
   syscalls?: Rule[] | null;
 };
 
-const ARCHITECTURE: Readonly<Record<string, { name: string; scmp: string }>> = {
-  x64: { name: 'amd64', scmp: 'SCMP_ARCH_X86_64' },
-  arm64: { name: 'arm64', scmp: 'SCMP_ARCH_AARCH64' },
-};
+const ARCHITECTURE: ReadonlyMap<string, { name: string; scmp: string }> = new Map(
+  Object.entries({
+    x64: { name: 'amd64', scmp: 'SCMP_ARCH_X86_64' },
+    arm64: { name: 'arm64', scmp: 'SCMP_ARCH_AARCH64' },
+  }),
+);
 
 const ARCHITECTURES = [
   { architecture: 'SCMP_ARCH_X86_64', subArchitectures: ['SCMP_ARCH_X86'] },
@@ -115,7 +117,7 @@ function cloneWithoutNamespaces(): Rule[] {
 }
 
 function toOci(profile: Profile, capabilities: readonly string[]): SeccompFilter {
-  const own = ARCHITECTURE[arch()];
+  const own = ARCHITECTURE.get(arch());
   const mapped = profile.archMap?.find(({ architecture }) => architecture === own?.scmp);
   const architectures =
     mapped === undefined

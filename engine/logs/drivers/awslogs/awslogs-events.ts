@@ -14,32 +14,34 @@ const MAX_EVENT = 262_144 - EVENT_BYTES;
 /** The part of a line in which a pattern is looked for. */
 const PATTERN_CHARACTERS = 4096;
 
-const DATE_PARTS: Readonly<Record<string, string>> = {
-  '%a': '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)',
-  '%A': '(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)',
-  '%w': '[0-6]',
-  '%d': '(?:0[1-9]|[12][0-9]|3[01])',
-  '%b': '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)',
-  '%B': '(?:January|February|March|April|May|June|July|August|September|October|November|December)',
-  '%m': '(?:0[1-9]|1[0-2])',
-  '%Y': String.raw`\d{4}`,
-  '%y': String.raw`\d{2}`,
-  '%H': '(?:[01][0-9]|2[0-3])',
-  '%I': '(?:0[0-9]|1[0-2])',
-  '%p': '[AP]M',
-  '%M': '[0-5][0-9]',
-  '%S': '[0-5][0-9]',
-  '%f': String.raw`\d{6}`,
-  '%z': String.raw`[+-]\d{4}`,
-  '%Z': '[A-Z]{1,4}T',
-  '%j': '(?:0[0-9][1-9]|[12][0-9][0-9]|3[0-5][0-9]|36[0-6])',
-  '%L': String.raw`\.\d{3}`,
-};
+const DATE_PARTS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    '%a': '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)',
+    '%A': '(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)',
+    '%w': '[0-6]',
+    '%d': '(?:0[1-9]|[12][0-9]|3[01])',
+    '%b': '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)',
+    '%B': '(?:January|February|March|April|May|June|July|August|September|October|November|December)',
+    '%m': '(?:0[1-9]|1[0-2])',
+    '%Y': String.raw`\d{4}`,
+    '%y': String.raw`\d{2}`,
+    '%H': '(?:[01][0-9]|2[0-3])',
+    '%I': '(?:0[0-9]|1[0-2])',
+    '%p': '[AP]M',
+    '%M': '[0-5][0-9]',
+    '%S': '[0-5][0-9]',
+    '%f': String.raw`\d{6}`,
+    '%z': String.raw`[+-]\d{4}`,
+    '%Z': '[A-Z]{1,4}T',
+    '%j': '(?:0[0-9][1-9]|[12][0-9][0-9]|3[0-5][0-9]|36[0-6])',
+    '%L': String.raw`\.\d{3}`,
+  }),
+);
 
 /** The pattern of a line that begins an event; empty: every line is one. */
 export function multilinePattern(options: LogOptions): string {
   const { 'awslogs-datetime-format': format = '', 'awslogs-multiline-pattern': pattern = '' } = options;
-  return format === '' ? pattern : format.replaceAll(/%./g, (part) => DATE_PARTS[part] ?? '');
+  return format === '' ? pattern : format.replaceAll(/%./g, (part) => DATE_PARTS.get(part) ?? '');
 }
 
 /** Puts the pieces of long lines together. `isAll`: nothing follows. */
