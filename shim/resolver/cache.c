@@ -48,18 +48,19 @@ static uint64_t hash_for(uint64_t upstreams, const struct question *question) {
   return hash_of(question->name, seed * 4 + question->wants_dnssec * 2 + question->checking_disabled);
 }
 
-static bool same(const struct kept *kept, uint64_t upstreams, const struct question *question) {
-  const struct question *other = &kept->question;
-  return kept->upstreams == upstreams && other->type == question->type && other->class == question->class &&
-         other->has_edns == question->has_edns && other->wants_dnssec == question->wants_dnssec &&
-         other->checking_disabled == question->checking_disabled && strcmp(other->name, question->name) == 0;
+// Whether two questions have the same answer.
+bool is_same_question(const struct question *one, const struct question *other) {
+  return one->type == other->type && one->class == other->class && one->has_edns == other->has_edns &&
+         one->wants_dnssec == other->wants_dnssec && one->checking_disabled == other->checking_disabled &&
+         strcmp(one->name, other->name) == 0;
 }
 
 bool cached(const struct box *box, const struct question *question, const uint8_t *query, uint8_t *answer, size_t *length) {
   uint64_t hash = hash_for(box->upstream_hash, question);
   const struct kept *kept = places[hash % PLACES];
   if (kept == NULL || kept->hash != hash || kept->until <= now_ms || kept->length > question->limit) return false;
-  if (box->upstream_count == 0 || !same(kept, box->upstream_hash, question)) return false;
+  if (box->upstream_count == 0 || kept->upstreams != box->upstream_hash) return false;
+  if (!is_same_question(&kept->question, question)) return false;
   memcpy(answer, kept->answer, kept->length);
   memcpy(answer + 12, query + 12, question->end - 12); // the name as it was asked
   put16(answer, get16(query));

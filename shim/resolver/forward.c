@@ -13,6 +13,7 @@
 #define QUESTIONS_MAX 8192
 #define QUESTIONS_OF_A_BOX 512
 #define QUERY_MAX 1500
+#define QUESTION_MAX (12 + NAME_MAX_BYTES + 4)
 #define ATTEMPT_MS 2000
 #define ROUNDS 2
 #define SHUNNED_MS 30000
@@ -20,6 +21,13 @@
 
 #define SERVER_FAILURE 2
 #define REFUSED 5
+
+// Another client of the container with the same question: it gets the same answer.
+struct waiter {
+  struct client client;
+  struct waiter *next;
+  uint8_t query[QUESTION_MAX]; // head and question
+};
 
 // A question that is under way to a server.
 struct pending {
@@ -35,6 +43,7 @@ struct pending {
   uint8_t *received; // by TCP
   size_t length;
   uint8_t query[2 + QUERY_MAX]; // after its length, which is sent by TCP alone
+  struct waiter *waiters;
   struct pending *previous, *next;
 };
 
@@ -84,6 +93,12 @@ static void append_pending(struct pending *one) {
 static void drop(struct pending *one) {
   unlink_pending(one);
   if (one->fd >= 0) close(one->fd);
+  for (struct waiter *waiter = one->waiters, *next; waiter != NULL; waiter = next) {
+    next = waiter->next;
+    one->client.box->questions -= 1;
+    count -= 1;
+    free(waiter);
+  }
   one->client.box->questions -= 1;
   count -= 1;
   free(one->received);
@@ -140,6 +155,8 @@ static void attempt(struct pending *one) {
   }
   put16(one->query + 2, one->client.id);
   fail(&one->client, &one->question, one->query + 2, SERVER_FAILURE);
+  for (const struct waiter *waiter = one->waiters; waiter != NULL; waiter = waiter->next)
+    fail(&waiter->client, &one->question, waiter->query, SERVER_FAILURE);
   drop(one);
 }
 
@@ -147,9 +164,26 @@ static void attempt(struct pending *one) {
 static bool fits(const struct pending *one, const uint8_t *answer, size_t length) {
   size_t end = one->question.end;
   if (length < end || get16(answer) != one->id || (answer[2] & 0x80) == 0 || get16(answer + 4) != 1) return false;
-  for (size_t at = 12; at < end; at += 1)
+  for (size_t at = 12; at < end - 4; at += 1)
     if (tolower(answer[at]) != tolower(one->query[2 + at])) return false;
-  return true;
+  return memcmp(answer + end - 4, one->query + 2 + end - 4, 4) == 0; // type and class
+}
+
+// Sends a server's answer to one of those who asked.
+static void give(const struct client *client, const struct question *question, const uint8_t *query, uint8_t *answer,
+                 size_t length) {
+  uint8_t head[12];
+  memcpy(head, answer, sizeof head);
+  put16(answer, client->id);
+  answer[2] = (uint8_t)((answer[2] & 0xfe) | (query[2] & 1));
+  memcpy(answer + 12, query + 12, question->end - 12); // as the client wrote it
+  if (length > client->limit) {
+    answer[2] |= 2;
+    memset(answer + 6, 0, 6);
+    length = question->end;
+  }
+  reply(client, answer, length);
+  memcpy(answer, head, sizeof head);
 }
 
 static void settle(struct pending *one, uint8_t *answer, size_t length) {
@@ -160,14 +194,9 @@ static void settle(struct pending *one, uint8_t *answer, size_t length) {
     return;
   }
   keep(one->client.box->upstream_hash, &one->question, answer, length);
-  put16(answer, one->client.id);
-  memcpy(answer + 12, one->query + 14, one->question.end - 12); // as the client wrote it
-  if (length > one->client.limit) {
-    answer[2] |= 2;
-    memset(answer + 6, 0, 6);
-    length = one->question.end;
-  }
-  reply(&one->client, answer, length);
+  give(&one->client, &one->question, one->query + 2, answer, length);
+  for (const struct waiter *waiter = one->waiters; waiter != NULL; waiter = waiter->next)
+    give(&waiter->client, &one->question, waiter->query, answer, length);
   drop(one);
 }
 
@@ -206,10 +235,34 @@ static void received(struct watch *watch, uint32_t events) {
   else if (fits(one, answer, (size_t)length)) settle(one, answer, (size_t)length);
 }
 
+// The same question of the same container, under way by UDP.
+static struct pending *under_way(const struct box *box, const struct question *question) {
+  for (struct pending *one = first; one != NULL; one = one->next)
+    if (one->client.box == box && !one->by_tcp && is_same_question(&one->question, question)) return one;
+  return NULL;
+}
+
+// Lets a client wait for the answer to a question that is under way. Were each sent by itself, a forged answer would have to
+// hit the number and the port of any of them.
+static bool join(const struct client *client, const struct question *question, const uint8_t *query) {
+  struct pending *one = client->connection == NULL ? under_way(client->box, question) : NULL;
+  if (one == NULL || question->end > QUESTION_MAX) return false;
+  struct waiter *waiter = malloc(sizeof *waiter);
+  if (waiter == NULL) return false;
+  waiter->client = *client;
+  memcpy(waiter->query, query, question->end);
+  waiter->next = one->waiters;
+  one->waiters = waiter;
+  client->box->questions += 1;
+  count += 1;
+  return true;
+}
+
 void forward(const struct client *client, const struct question *question, const uint8_t *query, size_t length) {
   struct box *box = client->box;
   bool possible = box->upstream_count > 0 && length <= QUERY_MAX;
   bool crowded = count >= QUESTIONS_MAX || box->questions >= QUESTIONS_OF_A_BOX;
+  if (possible && !crowded && join(client, question, query)) return;
   struct pending *one = possible && !crowded ? calloc(1, sizeof *one) : NULL;
   if (one == NULL) {
     fail(client, question, query, crowded ? REFUSED : SERVER_FAILURE);

@@ -145,6 +145,7 @@ void forget_questions(const struct box *box, const struct connection *connection
 void expire_questions(void);
 
 // cache.c
+bool is_same_question(const struct question *one, const struct question *other);
 bool cached(const struct box *box, const struct question *question, const uint8_t *query, uint8_t *answer, size_t *length);
 void keep(uint64_t upstreams, const struct question *question, const uint8_t *answer, size_t length);
 

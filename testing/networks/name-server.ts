@@ -2,8 +2,8 @@
  * A name server for tests, over UDP and TCP, as a program: `node name-server.ts ADDRESS`.
  *
  * It answers every question for an address with 198.51.100.N, where N counts the questions, for 3600 seconds; names that
- * begin with `short` for one second, `missing…` not at all (NXDOMAIN), `silent…` never. `many…` has 100 addresses. Each
- * question is told on a line of stdout.
+ * begin with `short` for one second, `missing…` not at all (NXDOMAIN), `silent…` never, `held…` by UDP with the next question
+ * that begins with `release`. `many…` has 100 addresses. Each question is told on a line of stdout.
  */
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
@@ -45,9 +45,15 @@ function labels(bytes: Buffer): string {
 }
 
 const udp = createSocket('udp4');
+const held: (() => void)[] = [];
 udp.on('message', (query, { port, address: from }) => {
   const answer = answerTo(query, 512);
-  if (answer !== undefined) udp.send(answer, port, from);
+  if (answer === undefined) return;
+  const name = labels(query.subarray(12)).toLowerCase();
+  const send = (): void => udp.send(answer, port, from);
+  if (name.startsWith('held')) held.push(send);
+  else send();
+  if (name.startsWith('release')) for (const late of held.splice(0)) late();
 });
 createServer((client) => {
   client.on('error', () => client.destroy());

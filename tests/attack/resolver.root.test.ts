@@ -34,6 +34,20 @@ createServer((client) => {
   socket.on('data', (answer) => process.stdout.write(JSON.stringify([queries, answer[5] & 15]), () => process.exit()));
 });`;
 
+/** A server that answers nobody; prints the number of questions once a question for `last` has come, after 300 for `same`. */
+const SILENT = `
+const { createSocket } = require('node:dgram');
+const [server, client] = [createSocket('udp4'), createSocket('udp4')];
+let count = 0;
+server.on('message', (query) => {
+  if (query[12] === 4 && query[13] === 0x6c) process.stdout.write(String(count), () => process.exit());
+  count += 1;
+}).bind(53, '127.0.0.53', () => {
+  const question = (id, name) => Buffer.from([0, 0, id >> 8, id & 255, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 4, ...Buffer.from(name), 0, 0, 1, 0, 1]).subarray(2);
+  for (let id = 0; id < 300; id += 1) client.send(question(id, 'same'), ${PORT}, '127.0.0.11');
+  client.send(question(300, 'last'), ${PORT}, '127.0.0.11');
+});`;
+
 suite('the resolver under the address and undefined-behaviour sanitizers', { concurrency: false }, () => {
   let folder: string;
   let container: ChildProcess;
@@ -95,6 +109,8 @@ suite('the resolver under the address and undefined-behaviour sanitizers', { con
     t.diagnostic(await inContainer(join(here, 'hostile-names.ts'), String(PORT), String(SEED), String(QUESTIONS)));
 
     assert.deepEqual(workers(), before, 'it has begun anew');
+    assert.equal(await inContainer('-e', SILENT), '1');
+    await tell('unbox c1'); // while 300 wait for one answer
     control.write('quit\n');
     await once(control, 'close');
     while (workers().length > 0) await setTimeout(10);

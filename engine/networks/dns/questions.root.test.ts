@@ -32,6 +32,27 @@ socket.on('message', (answer) => {
 });
 socket.send(Buffer.from([...head, ...labels, 0, 0, 1, 0, 1, ...opt]), 53, '127.0.0.11');`;
 
+/**
+ * Sends a question a hundred times, in different letters, and then another one; prints how many were answered with their own
+ * number and letters, and the different addresses.
+ */
+const ASK_OFTEN = `
+const socket = require('node:dgram').createSocket('udp4');
+const labels = (name) => name.split('.').flatMap((label) => [label.length, ...Buffer.from(label)]);
+const query = (id, name) => Buffer.from([0, id, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, ...labels(name), 0, 0, 1, 0, 1]);
+const written = (n) => (n % 2 === 0 ? 'held' : 'HeLD') + '.together.example';
+const rights = new Set();
+const addresses = new Set();
+socket.on('message', (answer) => {
+  const id = answer[1];
+  if (id === 200) return;
+  if (answer.subarray(12, 30).equals(query(id, written(id)).subarray(12, 30))) rights.add(id);
+  addresses.add([...answer.subarray(-4)].join('.'));
+  if (rights.size === 100) socket.close(() => console.log(JSON.stringify([rights.size, addresses.size])));
+});
+for (let n = 0; n < 100; n += 1) socket.send(query(n, written(n)), 53, '127.0.0.11');
+socket.send(query(200, 'release.together.example'), 53, '127.0.0.11');`;
+
 type Answer = { isCut: boolean; answers: number; more: number; size: number; address: string };
 
 suite('questions of containers', { concurrency: false }, () => {
@@ -81,6 +102,14 @@ suite('questions of containers', { concurrency: false }, () => {
     assert.deepEqual([plain.isCut, plain.size <= 512, plain.more], [true, true, 0]);
     assert.deepEqual([small.isCut, small.size <= 512, small.more], [true, true, 1]);
     assert.deepEqual([large.isCut, large.answers, large.more], [false, MEMBERS, 1]);
+  });
+
+  test('a question that a container asks a hundred times at once is sent once, and answered to each', async () => {
+    const words = [netns, process.execPath, '-e', ASK_OFTEN];
+    const { stdout } = await execute('nsenter', words, { timeout: 120_000 });
+
+    assert.deepEqual(JSON.parse(stdout), [100, 1]);
+    assert.equal(asked.filter((name) => /^held/i.test(name)).length, 1);
   });
 
   test('a program of the container searches in its domains', async () => {
