@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -100,11 +100,25 @@ suite('contexts and files of other machines', { concurrency: false }, () => {
     assert.match(await said({ remote: `${address}#other` }), /other branch\n[\s\S]*Successfully built/);
     assert.match(await said({ remote: `${address}#other:inner` }), /inner folder\n[\s\S]*Successfully built/);
     assert.match(await said({ remote: `${address}#modes` }), /\n755 inner\n644 inner\/x\n755 program\n/);
-    // A web server that knows nothing of Git.
-    assert.match(
-      await said({ remote: 'http://127.0.0.1:8080/bare.git#other', nocache: '1' }),
-      /other branch\n[\s\S]*Successfully built/,
-    );
+  });
+
+  test('a Git repository of a web server that knows nothing of Git', async () => {
+    const commit = execFileSync('git', ['rev-parse', 'main'], { cwd: join(folder, 'bare.git'), encoding: 'utf8' });
+    for (const [remote, text] of [
+      ['bare.git', 'first branch'],
+      ['bare.git#other', 'other branch'],
+      ['bare.git#refs/heads/other:inner', 'inner folder'],
+      [`bare.git#${commit.trim()}`, 'first branch'],
+      [`bare.git#${commit.slice(0, 9)}`, 'first branch'],
+      ['headless.git', 'first branch'],
+      ['headless.git#other', 'other branch'],
+      ['outer.git', 'of the submodule: first branch'],
+    ] as const) {
+      const answer = await said({ remote: `http://127.0.0.1:8080/${remote}`, nocache: '1' });
+
+      assert.match(answer, new RegExp(`\\n${text}\\n[^]*Successfully built`), remote);
+    }
+    assert.match(await said({ remote: 'http://127.0.0.1:8080/bare.git#none' }), /unable to prepare context.* ref none/);
   });
 
   test('a link of a repository reads nothing of this machine', async () => {
@@ -171,8 +185,29 @@ function makeRepository(folder: string): void {
   git('add', '--all');
   git('commit', '--quiet', '--message', 'modes');
   git('checkout', '--quiet', 'main');
-  execFileSync('git', ['clone', '--quiet', '--bare', repository, join(folder, 'bare.git')]);
-  execFileSync('git', ['update-server-info'], { cwd: join(folder, 'bare.git') });
+  serve(repository, folder, 'bare.git');
+  serve(repository, folder, 'headless.git');
+  rmSync(join(folder, 'headless.git/HEAD'));
+  const outer = join(folder, 'outer');
+  mkdirSync(outer);
+  const inOuter = (...words: string[]): string =>
+    execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', '-c', 'protocol.file.allow=always', ...words], {
+      cwd: outer,
+      encoding: 'utf8',
+    });
+  inOuter('init', '--quiet');
+  writeFileSync(join(outer, 'Dockerfile'), 'FROM busybox\nCOPY sub/x /\nRUN echo of the submodule: $(cat /x)\n');
+  inOuter('submodule', '--quiet', 'add', repository, 'sub');
+  inOuter('config', '--file', '.gitmodules', 'submodule.sub.url', 'http://127.0.0.1:8080/bare.git');
+  inOuter('add', '--all');
+  inOuter('commit', '--quiet', '--message', 'outer');
+  serve(outer, folder, 'outer.git');
+}
+
+/** Makes a repository for plain web servers. */
+function serve(repository: string, folder: string, name: string): void {
+  execFileSync('git', ['clone', '--quiet', '--bare', repository, join(folder, name)]);
+  execFileSync('git', ['update-server-info'], { cwd: join(folder, name) });
 }
 
 async function listens(engine: TestEngine, port: number): Promise<void> {

@@ -9,6 +9,9 @@ import { runGit } from './git-process.ts';
 type Needs = { archives: Archives };
 type How = Readonly<{ folder: string; signal: AbortSignal }>;
 
+/** The id of a commit, or the beginning of one. */
+const COMMIT = /^[0-9a-f]{4,40}$/;
+
 /** A repository, `address#ref:folder`, as an archive of one checkout. Throws `invalid` and `failed`. */
 export async function gitArchive(engine: Needs, remote: string, how: How): Promise<AsyncIterable<Uint8Array>> {
   const { url, ref, folder } = addressOf(remote);
@@ -17,20 +20,45 @@ export async function gitArchive(engine: Needs, remote: string, how: How): Promi
   const git = async (...words: string[]): Promise<void> => await runGit(checkout, words, how.signal);
   await git('init', '--quiet');
   await git('remote', 'add', 'origin', url);
-  try {
-    await git('fetch', '--quiet', '--depth', '1', 'origin', '--', ref);
-    await git('checkout', '--quiet', 'FETCH_HEAD');
-  } catch (error) {
-    if (!(error instanceof EngineError)) throw error;
-    // Some servers have no shallow copies, and none gives a commit by the beginning of its id.
-    await git('fetch', '--quiet', 'origin');
-    await git('checkout', '--quiet', ref, '--');
-  }
-  await git('submodule', '--quiet', 'update', '--init', '--recursive', '--depth', '1');
+  await fetchRef(git, ref);
+  const update = ['submodule', '--quiet', 'update', '--init', '--recursive'];
+  await firstToWork([async () => await git(...update, '--depth', '1'), async () => await git(...update)]);
   const root = await folderIn(checkout, folder);
   const file = join(how.folder, 'checkout.tar');
   await engine.archives.packLayer(root, [], file, 'none');
   return createReadStream(file);
+}
+
+/** Checks out a ref. A plain web server has no shallow copies, and may lack the file that names the default branch. */
+async function fetchRef(git: (...words: string[]) => Promise<void>, ref: string): Promise<void> {
+  const fetched =
+    (...words: string[]) =>
+    async () => {
+      await git('fetch', '--quiet', ...words);
+      await git('checkout', '--quiet', 'FETCH_HEAD');
+    };
+  const attempts = [fetched('--depth', '1', 'origin', '--', ref), fetched('origin', '--', ref)];
+  if (ref === 'HEAD') attempts.push(...['master', 'main'].map((branch) => fetched('origin', '--', branch)));
+  if (COMMIT.test(ref)) {
+    // No server gives a commit by the beginning of its id.
+    attempts.push(async () => {
+      await git('fetch', '--quiet', 'origin');
+      await git('checkout', '--quiet', ref, '--');
+    });
+  }
+  await firstToWork(attempts);
+}
+
+/** Makes attempts until one works. Throws the failure of the last one. */
+async function firstToWork(attempts: readonly (() => Promise<void>)[]): Promise<void> {
+  for (const [index, attempt] of attempts.entries()) {
+    try {
+      await attempt();
+      return;
+    } catch (error) {
+      if (!(error instanceof EngineError) || index === attempts.length - 1) throw error;
+    }
+  }
 }
 
 function addressOf(remote: string): { url: string; ref: string; folder: string } {
