@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 
+import { eventually } from '@gantry/testing/cluster/hosts.ts';
 import { endProcess } from '@gantry/testing/daemon-process.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
@@ -18,6 +19,7 @@ const SERVER = `
   const { readFileSync } = require('node:fs');
   const types = { gz: 'application/gzip', html: 'text/html', Buildfile: 'text/plain; charset=utf-8' };
   createServer((request, response) => {
+    if (request.url.includes('silent')) return; // for ever
     const path = process.argv[1] + new URL(request.url, 'http://x').pathname;
     try {
       const body = readFileSync(path);
@@ -128,6 +130,28 @@ suite('contexts and files of other machines', { concurrency: false }, () => {
     assert.match(answer, /passwd/);
   });
 
+  for (const [name, leaves] of [
+    ['its client has left', async (client: AbortController) => client.abort()],
+    ['the daemon was killed', async () => await engine.kill()],
+  ] as const) {
+    for (const remote of ['silent.git', 'waiting.git']) {
+      test(`git ends with all its children when ${name}: ${remote}`, async () => {
+        const client = new AbortController();
+        const path = `/build?remote=${encodeURIComponent(`http://127.0.0.1:8080/${remote}`)}`;
+        const building = engine.post(path, Buffer.alloc(0), { signal: client.signal });
+        building.catch(() => undefined); // as planned
+        const builds = join(engine.dataRoot, 'builds');
+        const working = /git-remote-http[^]*silent/;
+        await eventually(`${remote} is fetched`, async () => working.test(processesIn(builds)) || undefined);
+
+        await leaves(client);
+
+        await eventually('no process is left', async () => processesIn(builds) === '' || undefined);
+        if (engine.hasEnded) await engine.startAgain();
+      });
+    }
+  }
+
   test('ADD of an address is a file with the mode 600, the time of the server, and is never extracted', async () => {
     const file = [
       'FROM busybox',
@@ -202,6 +226,24 @@ function makeRepository(folder: string): void {
   inOuter('add', '--all');
   inOuter('commit', '--quiet', '--message', 'outer');
   serve(outer, folder, 'outer.git');
+  inOuter('config', '--file', '.gitmodules', 'submodule.sub.url', 'http://127.0.0.1:8080/silent.git');
+  inOuter('commit', '--quiet', '--all', '--message', 'waiting');
+  serve(outer, folder, 'waiting.git');
+}
+
+/** The command lines of processes with a working folder below this one. */
+function processesIn(folder: string): string {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => {
+      try {
+        if (!readlinkSync(`/proc/${pid}/cwd`).startsWith(folder)) return '';
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+      } catch {
+        return ''; // it has ended meanwhile
+      }
+    })
+    .join('');
 }
 
 /** Makes a repository for plain web servers. */
