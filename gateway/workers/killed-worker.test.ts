@@ -48,3 +48,28 @@ describe('a killed worker', { concurrency: true }, () => {
     });
   }
 });
+
+test('a worker that hangs is ended and replaced, and its connections with it', async () => {
+  await using upstream = await TestUpstream.start();
+  await using gateway = await TestGateway.start({ ...settings, upstream: upstream.url });
+  const [victim = 0] = workersOf(gateway);
+  process.kill(victim, 'SIGSTOP');
+  const clients = await Promise.all(Array.from({ length: 12 }, async () => await RawClient.connect(gateway)));
+  using undo = new DisposableStack();
+  for (const client of clients) undo.use(client).send('GET /user HTTP/1.1\r\nHost: a\r\n\r\n');
+
+  const line = await gateway.logged('a worker does not answer; it is ended');
+  const ends = await Promise.all(
+    clients.map(
+      async (client) =>
+        await client.answer().then(
+          ({ status }) => status,
+          () => 'closed',
+        ),
+    ),
+  );
+  await eventually('there is another worker', () => workersOf(gateway).filter((pid) => pid !== victim).length === 2);
+
+  assert.equal(line['worker'], victim);
+  assert.deepEqual(new Set(ends), new Set([200, 'closed']));
+});

@@ -18,6 +18,7 @@ import { Bans } from './bans.ts';
 import type { Questions } from './batch.ts';
 import { Channel, ChannelClosed } from './channel.ts';
 import { StoreHost } from './store-host.ts';
+import { watchWorker } from './watchdog.ts';
 
 type Member = { worker: Worker; channel: Channel };
 
@@ -115,6 +116,10 @@ class Workers implements Operator {
     return (await this.#ofOne('caller', key)) as CallerState;
   }
 
+  async limitsOf(key: string): Promise<number[]> {
+    return ((await this.#ofAll('limitsOf', key)) as number[][]).flat();
+  }
+
   async content(key: string, count: number): Promise<void> {
     if (this.#store === undefined) await this.#ofOne('content', { key, count });
     else this.#store.chargeContent(key, count, this.#rules);
@@ -188,8 +193,10 @@ class Workers implements Operator {
     });
     const member = { worker, channel };
     let started = false;
+    let watchdog: Disposable | undefined;
     worker.on('error', (error) => this.#log.bug(error));
     worker.once('exit', (code, signal) => {
+      watchdog?.[Symbol.dispose]();
       host?.releaseAll();
       channel.closed('the worker has ended');
       this.#members.delete(member);
@@ -207,6 +214,10 @@ class Workers implements Operator {
     for (const note of this.#bans.list()) channel.notify('refused', note);
     started = true;
     this.#members.add(member);
+    watchdog = watchWorker(channel, () => {
+      this.#log.logger.error({ worker: worker.process.pid }, 'a worker does not answer; it is ended');
+      worker.process.kill('SIGKILL');
+    });
     return addresses;
   }
 

@@ -20,11 +20,13 @@ const channel: Channel = new Channel(process as Port, {
     running = await startGateway(config, log, store, (note) => channel.notify('refused', note));
     return running.addresses;
   },
+  ping: () => undefined,
   verdicts: (numbers: readonly number[]) => shared.answered(numbers),
   refused: (note: RefusalNote) => running?.noteRefusal(note),
   reload: async (config: Config) => await running?.reload(config),
   limited: async () => await running?.operator.limited(),
   caller: async (key: string) => await running?.operator.caller(key),
+  limitsOf: async (key: string) => await running?.operator.limitsOf(key),
   content: async ({ key, count }: { key: string; count: number }) => await running?.operator.content(key, count),
   forgive: async (key: string) => await running?.operator.forgive(key),
   top: async () => await running?.operator.top(),
