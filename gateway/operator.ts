@@ -8,6 +8,8 @@ import type { Counts } from './metrics.ts';
 export type Operator = {
   limited(): Promise<LimitedCaller[]>;
   caller(key: string): Promise<CallerState>;
+  /** The primary limits that a caller's known credentials give it. */
+  limitsOf(key: string): Promise<number[]>;
   /** Counts content that a caller has created elsewhere. */
   content(key: string, count: number): Promise<void>;
   /** Forgets what a caller has spent, and its ban, in all gateways that share the counts. */

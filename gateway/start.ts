@@ -77,6 +77,10 @@ export async function startGateway(
     operator: {
       limited: async () => limiter.explain(),
       caller: async (key) => await limiter.explainCaller(key),
+      limitsOf: async (key) => [
+        ...gateway.policy.known.limitsOf(key),
+        ...(gateway.policy.introspection?.limitsOf(key) ?? []),
+      ],
       content: async (key, count) => await store.chargeContent(key, count, limiter.rules),
       forgive: async (key) => await limiter.forgive(key),
       counts: async () => gateway.counts,

@@ -1,8 +1,10 @@
+import { callerFrom } from '@gantry/limiter/primary.ts';
 import { type CallerState, CATEGORIES, type LimitRules } from '@gantry/limiter/types.ts';
 
 import { overriddenLimits, overriddenRules, rulesFrom } from '../config/rules.ts';
 import type { Config } from '../config/schema.ts';
-import { KnownIdentities } from '../identity/known.ts';
+import { addressOf } from '../identity/caller-key.ts';
+import { Networks } from '../identity/networks.ts';
 
 /** One limit of a caller. Time is in seconds; a limit of null is none. */
 export type LimitLine = Readonly<{
@@ -13,8 +15,15 @@ export type LimitLine = Readonly<{
   reset: number;
 }>;
 
-/** Everything that a caller may, and what is left of it. */
-export function callerLimits(config: Config, { key, underWay, windows }: CallerState): LimitLine[] {
+/**
+ * Everything that a caller may, and what is left of it. `known`: the primary limits of its credentials. A user whose
+ * apps differ has a line for each.
+ */
+export function callerLimits(
+  config: Config,
+  { key, underWay, windows }: CallerState,
+  known: readonly number[],
+): LimitLine[] {
   const rules = overriddenRules(config).get(key) ?? rulesFrom(config);
   const open = new Map(windows.map((window) => [window.name, window]));
   const line = (name: string, limit: number, scale = 1): LimitLine => {
@@ -22,11 +31,9 @@ export function callerLimits(config: Config, { key, underWay, windows }: CallerS
     return { name, ...leftOf(limit, used / scale), reset };
   };
   const { cpu, contentPerMinute, contentPerHour } = rules;
+  const core = coreLimits(config, key, known);
   return [
-    ...CATEGORIES.flatMap((name) => {
-      const limit = categoryLimit(config, rules, key, name);
-      return limit === undefined ? [] : [line(name, limit)];
-    }),
+    ...CATEGORIES.flatMap((name) => categoryLimits(rules, key, name, core).map((limit) => line(name, limit))),
     { name: 'concurrent', ...leftOf(rules.concurrent.limit, underWay), reset: 0 },
     line('cpu', cpu.totalSeconds, 1000),
     line('graphql-cpu', cpu.graphqlSeconds, 1000),
@@ -42,28 +49,34 @@ function leftOf(limit: number, used: number): Pick<LimitLine, 'limit' | 'used' |
   return limit === Infinity ? { limit: null, used, left: null } : { limit, used, left: Math.max(0, limit - used) };
 }
 
-/** Undefined: the category is off. */
-function categoryLimit(
-  config: Config,
+/** Of a category that is off: none. */
+function categoryLimits(
   rules: LimitRules,
   key: string,
   name: (typeof CATEGORIES)[number],
-): number | undefined {
+  core: readonly number[],
+): readonly number[] {
   const { limit, anonymousLimit } = rules.categories[name];
-  if (limit === 'off') return undefined;
-  if (key.startsWith('ip:') && anonymousLimit !== undefined) return anonymousLimit;
-  return limit === 'caller' ? coreLimit(config, key) : limit;
+  if (limit === 'off') return [];
+  if (key.startsWith('ip:') && anonymousLimit !== undefined) return [anonymousLimit];
+  return limit === 'caller' ? core : [limit];
 }
 
-/** For a caller that only the forge knows, the usual limit of its kind. */
-function coreLimit(config: Config, key: string): number {
-  const { limits, identities, networks } = config;
-  const known = overriddenLimits(config).get(key) ?? new KnownIdentities(identities, limits).limitOf(key);
-  if (known !== undefined) return known;
-  const network = networks.find(({ name }) => key === `network:${name}`);
-  if (network !== undefined) return network.limit;
-  if (key.startsWith('ip:')) return limits.anonymous;
-  if (key.startsWith('installation:')) return limits.installation.least;
-  if (key.startsWith('app:')) return limits.oauthClient;
-  return key.startsWith('workflow:') ? limits.workflow : limits.user;
+/** For a caller that only the forge knows, and that was not here lately, the usual limit of its kind. */
+function coreLimits(config: Config, key: string, known: readonly number[]): readonly number[] {
+  const { limits } = config;
+  const overridden = overriddenLimits(config).get(key);
+  if (overridden !== undefined) return [overridden];
+  if (known.length > 0) return [...new Set(known)].toSorted((one, other) => one - other);
+  const network = config.networks.find(({ name }) => key === `network:${name}`);
+  if (network !== undefined) return [network.limit];
+  if (key.startsWith('ip:')) return [addressLimit(config, key)];
+  if (key.startsWith('installation:')) return [limits.installation.least];
+  if (key.startsWith('app:')) return [limits.oauthClient];
+  return [key.startsWith('workflow:') ? limits.workflow : limits.user];
+}
+
+function addressLimit({ limits, networks }: Config, key: string): number {
+  const address = addressOf(key);
+  return new Networks(networks).placed(callerFrom({ kind: 'anonymous', address }, limits), address).limit;
 }

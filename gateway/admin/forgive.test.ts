@@ -97,6 +97,45 @@ test("limits shows a caller's limits and the rest of each", async () => {
   assert.equal(json.find(({ name }) => name === 'core')?.limit, 5000);
 });
 
+test('limits shows the limits that the tokens of a caller have', async () => {
+  upstream.on('/introspect', (_req, res) => {
+    const app = { owner: { id: '7', enterprise: true } };
+    res.end(JSON.stringify({ active: true, kind: 'app-user', user: '42', app }));
+  });
+  await using gateway = await TestGateway.start({
+    upstream: upstream.url,
+    workers: 2,
+    introspection: { url: `${upstream.url}/introspect`, kind: 'introspection' },
+    networks: [{ name: 'office', ranges: ['127.9.0.0/16', '2001:db8::/32'], limit: 1000 }],
+    identities: {
+      users: { ada: {} },
+      orgs: { corp: { enterprise: true } },
+      apps: { app: { kind: 'platform', owner: 'corp' } },
+      tokens: [
+        { sha256: sha256('personal'), kind: 'personal', user: 'ada' },
+        { sha256: sha256('of-app'), kind: 'app-user', user: 'ada', app: 'app' },
+      ],
+    },
+  });
+  const { headers } = await gateway.request('/user', { token: 'of-the-forge' });
+
+  const coreOf = async (key: string): Promise<string[]> => {
+    const { output } = await gateway.cli('limits', key);
+    return [...output.matchAll(/^core +(\d+)/gm)].map(([, limit = '']) => limit);
+  };
+  const keys = ['user:42', 'user:ada', 'user:unknown', 'ip:127.9.3.4', 'ip:2001:db8:1:2/64', 'ip:127.0.0.1'];
+
+  assert.equal(headers['x-ratelimit-limit'], '15000');
+  assert.deepEqual(await Promise.all(keys.map(coreOf)), [
+    ['15000'],
+    ['5000', '15000'],
+    ['5000'],
+    ['1000'],
+    ['1000'],
+    ['60'],
+  ]);
+});
+
 test('single callers have other limits, by the file and until the next start by the operator', async () => {
   for (const workers of [1, 2]) {
     await using gateway = await TestGateway.start({

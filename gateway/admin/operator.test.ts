@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, test } from 'node:test';
@@ -10,6 +12,7 @@ import type { CallerState, LimitedCaller } from '@gantry/limiter/types.ts';
 import { eventually } from '../tests/eventually.ts';
 import { runGatewayCommand, sha256, type Settings, TestGateway } from '../tests/test-gateway.ts';
 import { TestUpstream } from '../tests/test-upstream.ts';
+import { foreignName } from './foreign.ts';
 
 const upstream = await TestUpstream.start();
 after(async () => await upstream[Symbol.asyncDispose]());
@@ -268,6 +271,26 @@ test('a port for Prometheus serves the metrics, and nothing else', async () => {
       /^(# HELP gantry_gateway_\w+ .+|# TYPE gantry_gateway_\w+ (counter|gauge|histogram)|gantry_gateway_\w+(\{\w+="[^"]+"(,\w+="[^"]+")*\})? \d+(\.\d+)?(e-\d+)?)$/,
     );
   }
+});
+
+test('the port for Prometheus answers by no name of another site', async () => {
+  await using measured = await TestGateway.start({ ...settings, admin: { metrics: '127.0.0.1:0' } });
+  const { port } = (await measured.logged('metrics are served'))['metrics'] as { port: number };
+  const ask = async (host: string): Promise<number | undefined> => {
+    const outgoing = request({ host: '127.0.0.1', port, path: '/metrics', agent: false, headers: { host } }).end();
+    const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage];
+    return incoming.resume().statusCode;
+  };
+
+  const statuses = [await ask(`evil.example:${port}`), await ask('gateway'), await ask('localhost:9101')];
+
+  assert.deepEqual(statuses, [403, 403, 200]);
+  const everywhere = ['evil.example', '10.0.0.1:9101', '[2001:db8::1]:9101', 'gateway:9101', 'localhost', hostname()];
+  assert.deepEqual(
+    everywhere.map((host) => foreignName({ host }, '0.0.0.0') === undefined),
+    [false, true, true, true, true, true],
+  );
+  assert.equal(foreignName({ host: 'Metrics.example:9101' }, 'metrics.example'), undefined);
 });
 
 test('the metrics agree with the requests', async () => {

@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 
 import { runGatewayCommand, sha256, TestGateway } from '../tests/test-gateway.ts';
 import { TestUpstream } from '../tests/test-upstream.ts';
-import { foreign } from './page.ts';
+import { foreign } from './foreign.ts';
 import { TopCallers, topOf } from './top-callers.ts';
 
 const EVIL = '<img src=x onerror="document.title=`run`"><script>document.title="run"</script>';

@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 
-import { isLoopback } from '../identity/address.ts';
 import type { Operator } from '../operator.ts';
 import type { History } from './history.ts';
 
@@ -47,19 +45,4 @@ export async function pageData(operator: Operator, history: History): Promise<ob
     top: top.slice(0, 50),
     history: minutes,
   };
-}
-
-/**
- * Why a request to the page's port is refused: it comes from another site, or uses another site's name for this address.
- * Browsers send both; any other client is on this machine. Undefined: it is not refused.
- */
-export function foreign(headers: IncomingHttpHeaders, port: number): string | undefined {
-  const { host = '', origin } = headers;
-  const name = new RegExp(`^(.*):${port}$`).exec(host)?.[1] ?? (port === 80 ? host : '');
-  if (!isLoopback(name)) return `Host may be 127.0.0.1:${port}, [::1]:${port} or localhost:${port}`;
-  if (origin !== undefined && origin !== `http://${host}`) return 'requests of other sites are not answered';
-  const site = headers['sec-fetch-site'];
-  if (site !== undefined && site !== 'same-origin' && site !== 'none')
-    return 'requests of other sites are not answered';
-  return undefined;
 }

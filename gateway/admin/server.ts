@@ -9,8 +9,9 @@ import type { GatewayLog } from '../log.ts';
 import type { Operator } from '../operator.ts';
 import { claimSocketPath } from '../unix-socket.ts';
 import { callerLimits } from './caller-limits.ts';
+import { foreign, foreignName } from './foreign.ts';
 import { History } from './history.ts';
-import { foreign, PAGE, pageData } from './page.ts';
+import { PAGE, pageData } from './page.ts';
 import { prometheusText } from './prometheus.ts';
 
 const MAX_BODY_BYTES = 4096;
@@ -37,15 +38,17 @@ export async function openAdmin(
 ): Promise<AsyncDisposable> {
   await using undo = new AsyncDisposableStack();
   const metrics = listenAddress(config.admin.metrics ?? '');
-  if (metrics !== undefined) {
-    const server = undo.use(await listen(createServer(listenerFor({ 'GET /metrics': metricsOf(operator) })), metrics));
+  if (metrics !== undefined && 'port' in metrics) {
+    const listener = listenerFor({ 'GET /metrics': metricsOf(operator) });
+    const checked = refusing(({ headers }) => foreignName(headers, metrics.host), listener);
+    const server = undo.use(await listen(createServer(checked), metrics));
     log.logger.info({ metrics: server.address }, 'metrics are served');
   }
   const history = undo.use(new History(async () => await operator.counts()));
   const pageRoutes = routesOfPage(operator, history);
   const page = listenAddress(config.admin.page ?? '');
   if (page !== undefined && 'port' in page) {
-    const server = undo.use(await listen(createServer(ownSiteOnly(listenerFor(pageRoutes))), page));
+    const server = undo.use(await listen(createServer(refusing(ofOtherSite, listenerFor(pageRoutes))), page));
     log.logger.info({ page: server.address }, 'the page is served');
   }
   const path = adminSocketPath(config);
@@ -85,7 +88,10 @@ function operatorRoutes(operator: Operator, settings: OperatorSettings): Record<
     'GET /limits/': async ({ rest }) => {
       const key = keyOf(decodeURIComponent(rest));
       if (key === undefined) return noCaller;
-      return { status: 200, body: callerLimits(settings.current, await operator.caller(key)) };
+      return {
+        status: 200,
+        body: callerLimits(settings.current, await operator.caller(key), await operator.limitsOf(key)),
+      };
     },
     'POST /forgive': async ({ body }) => {
       const key = keyOf(objectIn(body)['caller']);
@@ -122,10 +128,13 @@ function routesOfPage(operator: Operator, history: History): Record<string, Hand
   };
 }
 
-/** Refuses requests that another site may make a browser send. */
-function ownSiteOnly(listener: RequestListener): RequestListener {
+const ofOtherSite = ({ headers, socket }: IncomingMessage): string | undefined =>
+  foreign(headers, socket.localPort ?? 0);
+
+/** Refuses requests for which `problemOf` gives a reason. */
+function refusing(problemOf: (req: IncomingMessage) => string | undefined, listener: RequestListener): RequestListener {
   return (req, res) => {
-    const problem = foreign(req.headers, req.socket.localPort ?? 0);
+    const problem = problemOf(req);
     if (problem === undefined) return listener(req, res);
     res.writeHead(403, { 'content-type': 'application/json; charset=utf-8', connection: 'close' });
     res.end(`${JSON.stringify({ message: problem })}\n`);

@@ -90,6 +90,13 @@ export class Introspection {
     return this.#known.has(meaningOf(reading));
   }
 
+  /** The limits of this caller by the credentials that are remembered. */
+  limitsOf(key: string): number[] {
+    return [...this.#known.values()].flatMap(({ found }) =>
+      typeof found === 'object' && found.key === key ? [found.limit] : [],
+    );
+  }
+
   /** Asks when it is the turn of `source`; undefined: the forge does not know it. Rejects with `IntrospectionFailed`. */
   async ask(reading: Reading, source: string, pace: Pace): Promise<Caller | undefined> {
     const remembered = this.find(reading);

@@ -63,12 +63,11 @@ export class KnownIdentities {
     }
   }
 
-  /** The largest limit that any credential in the file gives this caller. */
-  limitOf(key: string): number | undefined {
+  /** The limits that the credentials in the file give this caller. */
+  limitsOf(key: string): number[] {
     const all = [...this.#tokens.values()].flat().map(({ caller }) => caller);
     for (const { caller } of this.#clients.values()) if (caller !== 'anonymous') all.push(caller);
-    const own = all.filter((caller) => caller.key === key).map(({ limit }) => limit);
-    return own.length === 0 ? undefined : own.reduce((most, limit) => Math.max(most, limit));
+    return all.filter((caller) => caller.key === key).map(({ limit }) => limit);
   }
 
   #byToken(token: string): Caller | undefined {
