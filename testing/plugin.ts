@@ -5,9 +5,9 @@ import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 
 export type PluginCall = Readonly<{ method: string; body: Record<string, unknown> }>;
-/** The answer; a number is a status without a body. */
-type Reply = Record<string, unknown> | number;
-type Methods = Readonly<Record<string, (body: Record<string, string>) => Reply | Promise<Reply>>>;
+/** The answer; a number is a status without a body, a text is the body itself. */
+type Reply = Record<string, unknown> | number | string;
+export type PluginMethods = Readonly<Record<string, (body: Record<string, string>) => Reply | Promise<Reply>>>;
 
 /** A plugin of docker's protocol on a Unix socket, written from its documentation; it records its requests. */
 export class TestPlugin implements AsyncDisposable {
@@ -15,7 +15,7 @@ export class TestPlugin implements AsyncDisposable {
   readonly socketPath: string;
   readonly #server: Server;
 
-  private constructor(socketPath: string, kinds: readonly string[], methods: Methods) {
+  private constructor(socketPath: string, kinds: readonly string[], methods: PluginMethods) {
     this.socketPath = socketPath;
     this.#server = createServer((request, response) => {
       const method = request.url?.slice(1) ?? '';
@@ -25,14 +25,14 @@ export class TestPlugin implements AsyncDisposable {
         this.calls.push({ method, body });
         const known = method === 'Plugin.Activate' ? () => ({ Implements: kinds }) : methods[method];
         const reply = (await known?.(body)) ?? 404;
-        response.statusCode = typeof reply === 'number' ? reply : 'Err' in reply && reply.Err !== '' ? 500 : 200;
-        response.end(typeof reply === 'number' ? '' : JSON.stringify(reply));
+        response.statusCode = statusOf(reply);
+        response.end(typeof reply === 'number' ? '' : typeof reply === 'string' ? reply : JSON.stringify(reply));
       };
       answer().catch((error: unknown) => response.destroy(error as Error));
     });
   }
 
-  static async start(socketPath: string, kinds: readonly string[], methods: Methods): Promise<TestPlugin> {
+  static async start(socketPath: string, kinds: readonly string[], methods: PluginMethods): Promise<TestPlugin> {
     mkdirSync(dirname(socketPath), { recursive: true });
     const plugin = new TestPlugin(socketPath, kinds, methods);
     plugin.#server.listen(socketPath).unref();
@@ -53,8 +53,17 @@ export class TestPlugin implements AsyncDisposable {
   }
 }
 
+function statusOf(reply: Reply): number {
+  if (typeof reply === 'number') return reply;
+  return typeof reply !== 'string' && 'Err' in reply && reply.Err !== '' ? 500 : 200;
+}
+
 /** Volumes in folders below one; `place` has their files. */
-export async function volumePlugin(socketPath: string, place: string): Promise<TestPlugin> {
+export async function volumePlugin(
+  socketPath: string,
+  place: string,
+  instead: PluginMethods = {},
+): Promise<TestPlugin> {
   const volumes = new Map<string, { options: unknown; users: string[] }>();
   const pathOf = (name = ''): string => join(place, name);
   return await TestPlugin.start(socketPath, ['VolumeDriver'], {
@@ -86,5 +95,6 @@ export async function volumePlugin(socketPath: string, place: string): Promise<T
       rmSync(pathOf(Name), { recursive: true, force: true });
       return { Err: '' };
     },
+    ...instead,
   });
 }

@@ -22,6 +22,8 @@ export async function createNetwork(
   if (isPredefinedName(name)) {
     throw new EngineError('forbidden', `operation is not permitted on predefined ${name} network `);
   }
+  const [driver, ipam] = [body.Driver || 'bridge', body.IPAM?.Driver || 'default'];
+  await networks.awaitPlugins(driver, ipam);
   using _lock = await locks.hold(`network name ${name}`);
   if (networks.settings.ofCluster(name) !== undefined)
     throw new EngineError('conflict', `network with name ${name} already exists`);
@@ -29,9 +31,8 @@ export async function createNetwork(
   if (same !== undefined && body.CheckDuplicate === true) {
     throw new EngineError('conflict', `network with name ${name} already exists`);
   }
-  const driver = body.Driver || 'bridge';
   if (driver === 'overlay') return { id: await createInCluster(cluster, body), warning: '' };
-  const names = networks.making(driver, body.IPAM?.Driver || 'default');
+  const names = networks.making(driver, ipam);
   const custom = customOf(body, names.ipam);
   const { clock, db } = networks.settings;
   const wanted = { id: newId(), name, driver: names.driver, createdAt: clock.now(), custom };

@@ -194,6 +194,13 @@ export class Networks implements Disposable {
     throw new EngineError('failed', `error while removing network: ${reason}`);
   }
 
+  /** Waits for the plugins that are to make a network, and start beside us. */
+  async awaitPlugins(driver: string, ipam: string): Promise<void> {
+    const { plugins } = this.settings;
+    if (!this.#drivers.has(driver)) await plugins.appears(driver);
+    if (ipam !== OWN_ADDRESSES && ipam !== NO_ADDRESSES) await plugins.appears(ipam);
+  }
+
   /**
    * The whole names of a driver that makes networks, and of what gives them addresses. Throws `notFound` and, for host
    * and null, `forbidden`.

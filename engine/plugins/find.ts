@@ -41,7 +41,7 @@ const EXTENSIONS = ['.sock', '.spec', '.json'] as const;
  * `NAME.json`, each also in a folder `NAME`; sockets first. Throws `failed` for a file that cannot be understood.
  */
 export function findPlugin(folders: readonly string[], name: string): PluginAddress | undefined {
-  if (!NAME.test(name)) return undefined;
+  if (!isPluginName(name)) return undefined;
   for (const extension of EXTENSIONS) {
     for (const folder of folders) {
       for (const path of [join(folder, name + extension), join(folder, name, name + extension)]) {
@@ -51,6 +51,11 @@ export function findPlugin(folders: readonly string[], name: string): PluginAddr
     }
   }
   return undefined;
+}
+
+/** Whether a plugin of another program can have this name. */
+export function isPluginName(name: string): boolean {
+  return NAME.test(name);
 }
 
 /** The names of all plugins in these folders. */

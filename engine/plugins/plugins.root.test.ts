@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempDisposableSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempDisposableSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -72,6 +72,120 @@ test("a plugin's refusal is reported in its words, and a plugin that has gone hi
   );
   assert.match(body.Warnings.join(), /^yes: .*plugin "kept" not found$/);
   assert.equal((await engine.delete('/volumes/yes')).status, 404);
+});
+
+/** Answers of plugins in the field, and which method gives them. */
+const usual: [method: string, reply: string | number][] = [
+  ...['Create', 'Unmount', 'Remove', 'Capabilities', 'Path', 'Mount'].flatMap((method): [string, string][] =>
+    ['null', '', '{"Err":null}', '{}'].map((reply) => [method, reply]),
+  ),
+  ['Capabilities', 404],
+  ['Capabilities', '{"Capabilities":null}'],
+  ['Path', 404],
+  ['Get', 404],
+  ['Mount', '{"mountpoint":"PLACE/data"}'],
+  ['Get', '{"Volume":{"Name":"data","Mountpoint":null,"Status":null}}'],
+];
+
+test("the usual answers of volume plugins serve a volume's whole life", async () => {
+  using place = mkdtempDisposableSync(join(tmpdir(), 'gantry-plugins-'));
+  await using engine = await TestEngine.start({ flags: [`--plugin-folder=${place.path}`] });
+
+  for (const [index, [method, reply]] of usual.entries()) {
+    const label = `${method}: ${reply}`;
+    const files = join(place.path, String(index));
+    const text = typeof reply === 'string' ? reply.replace('PLACE', files) : reply;
+    const body = join(files, 'data');
+    await using plugin = await volumePlugin(join(place.path, `p${index}.sock`), files, {
+      [`VolumeDriver.${method}`]: () => {
+        if (method === 'Create') mkdirSync(body, { recursive: true });
+        return text;
+      },
+      ...(method === 'Create' && {
+        'VolumeDriver.Get': () => ({ Volume: existsSync(body) ? { Name: 'data', Mountpoint: body } : null }),
+      }),
+    });
+    if (method === 'Get') mkdirSync(body, { recursive: true });
+    const driver = `p${index}`;
+    const made = await engine.post('/volumes/create', { Name: 'data', Driver: driver });
+    assert.equal(made.status, 201, `${label}: ${made.raw.toString()}`);
+    assert.equal((await engine.get('/volumes/data')).status, 200, label);
+    const HostConfig = { NetworkMode: 'none', Binds: ['data:/v'] };
+    const id = await engine.run(['sh', '-c', 'echo hello >/v/file'], { HostConfig });
+    assert.equal(await engine.wait(id), 0, label);
+    assert.equal(readFileSync(join(body, 'file'), 'utf8'), 'hello\n', label);
+    assert.equal((await engine.delete(`/containers/${id}`)).status, 204, label);
+    assert.equal((await engine.delete('/volumes/data')).status, 204, label);
+    assert.ok(plugin.methods().includes('VolumeDriver.Remove'), label);
+  }
+});
+
+test('a volume that its plugin does not know any more is not found', async () => {
+  using place = mkdtempDisposableSync(join(tmpdir(), 'gantry-plugins-'));
+  await using engine = await TestEngine.start({ flags: [`--plugin-folder=${place.path}`], image: false });
+  let isLost = false;
+  let reply: string | Record<string, unknown> = '';
+  await using _plugin = await volumePlugin(join(place.path, 'kept.sock'), join(place.path, 'files'), {
+    'VolumeDriver.Get': ({ Name = '' }) => (isLost ? reply : { Volume: { Name, Mountpoint: '/kept' } }),
+  });
+  const missing = [404, 'get data: no such volume'];
+  const said = async (asked: Promise<{ status: number; body: Message | undefined }>): Promise<unknown[]> => {
+    const { status, body } = await asked;
+    return [status, body?.message];
+  };
+
+  for (reply of ['null', '', '{}', '{"Volume":null}', '{"Volume":{"Name":"other"}}', { Err: 'no such thing' }]) {
+    isLost = false;
+    await engine.post('/volumes/create', { Name: 'data', Driver: 'kept' });
+    await engine.post('/volumes/create', { Name: 'forced', Driver: 'kept' });
+    isLost = true;
+
+    const label = JSON.stringify(reply);
+    assert.deepEqual(await said(engine.get<Message>('/volumes/data')), missing, label);
+    assert.deepEqual((await engine.get<{ Volumes: unknown[] }>('/volumes')).body.Volumes, [], label);
+    assert.deepEqual(await said(engine.delete<Message>('/volumes/data')), missing, label);
+    assert.equal((await engine.delete('/volumes/forced?force=1')).status, 204, label);
+  }
+});
+
+test('volumes, networks, creations and starts wait for a plugin that appears later', async () => {
+  using place = mkdtempDisposableSync(join(tmpdir(), 'gantry-plugins-'));
+  await using engine = await TestEngine.start({ flags: [`--plugin-folder=${place.path}`] });
+  await using plugins = new AsyncDisposableStack();
+  const volumes = async (name: string): Promise<TestPlugin> =>
+    plugins.use(await volumePlugin(join(place.path, `${name}.sock`), join(place.path, 'files')));
+  /** The status of a request whose plugin starts a moment later. */
+  const ahead = async (path: string, body: object | undefined, start: () => Promise<TestPlugin>): Promise<number> => {
+    const asked = engine.post(path, body);
+    await setTimeout(300);
+    await start();
+    return (await asked).status;
+  };
+
+  const first = volumes.bind(undefined, 'first');
+  assert.equal(await ahead('/volumes/create', { Name: 'data', Driver: 'first' }, first), 201);
+  const network = async (): Promise<TestPlugin> =>
+    plugins.use(
+      await TestPlugin.start(join(place.path, 'net.sock'), ['NetworkDriver'], {
+        'NetworkDriver.GetCapabilities': () => ({ Scope: 'local' }),
+        'NetworkDriver.CreateNetwork': () => 'null',
+        'NetworkDriver.DeleteNetwork': () => '',
+      }),
+    );
+  assert.equal(await ahead('/networks/create', { Name: 'made', Driver: 'net' }, network), 201);
+  assert.equal((await engine.delete('/networks/made')).status, 204);
+  const HostConfig = { NetworkMode: 'none', Binds: ['data:/v'] };
+  const second = { ...HostConfig, Binds: ['more:/more'], VolumeDriver: 'second' };
+  const create = { Image: 'busybox', Cmd: ['true'], HostConfig: second };
+  assert.equal(await ahead('/containers/create', create, volumes.bind(undefined, 'second')), 201);
+  const id = await engine.create(['true'], { HostConfig });
+  await plugins.disposeAsync();
+  await using again = new AsyncDisposableStack();
+  const back = async (): Promise<TestPlugin> =>
+    again.use(await volumePlugin(join(place.path, 'first.sock'), join(place.path, 'files')));
+  assert.equal(await ahead(`/containers/${id}/start`, undefined, back), 204);
+  await engine.wait(id);
+  await engine.delete(`/containers/${id}`);
 });
 
 test('an authorization plugin is asked about each request and its answer, and refuses in its words', async () => {

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 
 import { TestPlugin } from '@gantry/testing/plugin.ts';
 import { Type } from 'typebox';
@@ -69,7 +70,10 @@ test('the handshake is made once, and a call brings the answer or the words of t
   await assert.rejects(a.call('Test.Other', {}, Said), { kind: 'failed', message: /answered against its protocol/ });
   await assert.rejects(a.call('Test.Unknown', {}, Said), { kind: 'failed' });
   await assert.rejects(plugins.get('a', 'NetworkDriver'), { kind: 'notFound', message: /does not implement/ });
-  await assert.rejects(plugins.get('b', 'VolumeDriver'), { kind: 'notFound', message: 'plugin "b" not found' });
+  await assert.rejects(plugins.get('b', 'VolumeDriver', { patienceMs: 0 }), {
+    kind: 'notFound',
+    message: 'plugin "b" not found',
+  });
   assert.equal(plugin.methods().filter((method) => method === 'Plugin.Activate').length, 1);
 });
 
@@ -85,6 +89,77 @@ test('a call waits for a late plugin, and gives up a missing one', async () => {
 
   assert.equal((await waiting).name, 'late');
 });
+
+test('a plugin without an address is waited for, also while its file is being written', async () => {
+  using place = folder();
+  const plugins = new Plugins(systemClock, [place.path]);
+
+  const waiting = Promise.all([plugins.get('late', 'authz'), plugins.appears('half')]);
+  writeFileSync(join(place.path, 'half.json'), '{"Addr":"tcp://127');
+  await using _plugin = await TestPlugin.start(join(place.path, 'late.sock'), ['authz'], {});
+  await setTimeout(150); // the first look has found neither
+  writeFileSync(join(place.path, 'half.json'), '{"Addr":"tcp://127.0.0.1:1"}');
+
+  const [late, half] = await waiting;
+  assert.deepEqual([late.name, half], ['late', true]);
+  assert.deepEqual([await plugins.appears('nobody', 200), await plugins.appears('../nobody')], [false, false]);
+});
+
+const Answer = Type.Object({
+  Mountpoint: Type.Optional(Type.String()),
+  Volume: Type.Optional(Type.Object({ Name: Type.Optional(Type.String()) })),
+  Routes: Type.Optional(Type.Array(Type.Object({ NextHop: Type.Optional(Type.String()) }))),
+});
+const readable: [text: string, expected: object][] = [
+  ['', {}],
+  [' \n', {}],
+  ['null', {}],
+  ['{}', {}],
+  ['{"Err":null,"Error":null}', {}],
+  ['{"err":"","MOUNTPOINT":"/a"}', { Mountpoint: '/a' }],
+  ['{"mountpoint":"/a","Mountpoint":"/b"}', { Mountpoint: '/b' }],
+  ['{"Mountpoint":null,"Volume":null}', {}],
+  ['{"volume":{"name":"a","Status":null}}', { Volume: { Name: 'a' } }],
+  ['{"Volume":{"Name":null}}', { Volume: {} }],
+  ['{"Routes":[{"nexthop":"10.0.0.1"},{"NextHop":null}]}', { Routes: [{ NextHop: '10.0.0.1' }, {}] }],
+  ['{"__proto__":{"Mountpoint":"/a"},"constructor":1}', {}],
+];
+const unreadable = ['ok', '[]', 'true', '7', '"x"', '{"Mountpoint":5}', '{"Err":5}', '{"Volume":[]}', '{"Volume":"a"}'];
+
+test('answers are read as docker reads them', async () => {
+  using place = folder();
+  let text = '';
+  await using _plugin = await TestPlugin.start(join(place.path, 'a.sock'), ['authz'], { 'Test.Say': () => text });
+  const plugin = await new Plugins(systemClock, [place.path]).get('a', 'authz');
+
+  for (const [said, expected] of readable) {
+    text = said;
+    assert.deepEqual(await plugin.call('Test.Say', {}, Answer), expected, said);
+  }
+  for (const said of unreadable) {
+    text = said;
+    await assert.rejects(plugin.call('Test.Say', {}, Answer), { how: 'garbled' }, said);
+  }
+  for (const said of ['{"Err":"no"}', '{"err":"no"}', '{"Error":"no"}', '{"ERROR":"no","Err":null}']) {
+    text = said;
+    await assert.rejects(plugin.call('Test.Say', {}, Answer), { how: 'refused', message: 'no' }, said);
+  }
+  await assert.rejects(plugin.call('Test.Other', {}, Answer), { message: 'Test.Other: status 404', status: 404 });
+});
+
+for (const kinds of ['', 'null', '{}', '{"Implements":null}', '{"Implements":["other"]}']) {
+  test(`a plugin whose handshake is ${JSON.stringify(kinds)} implements nothing that is asked for`, async () => {
+    using place = folder();
+    await using server = createServer((_request, response) => response.end(kinds)).listen(join(place.path, 'a.sock'));
+    await once(server, 'listening');
+
+    await assert.rejects(new Plugins(systemClock, [place.path]).get('a', 'authz'), {
+      kind: 'notFound',
+      message: 'plugin "a" does not implement authz',
+    });
+    server.closeAllConnections();
+  });
+}
 
 test('one that accepts and says nothing is given up, and may answer the next time', async () => {
   using place = folder();

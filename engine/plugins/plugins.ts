@@ -1,25 +1,29 @@
 import { Type, type Static, type TSchema } from 'typebox';
 import Schema from 'typebox/schema';
 
-import { parseBoundedJson, UnboundedJsonError } from '../lib/bounded-json.ts';
-import type { Clock } from '../lib/clock.ts';
+import { sleep, type Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { messageOf } from '../lib/failure-message.ts';
+import { fieldsOf, readJson } from './answers.ts';
 import { callPlugin } from './call.ts';
-import { findPlugin, pluginNames, type PluginAddress } from './find.ts';
+import { findPlugin, isPluginName, pluginNames, type PluginAddress } from './find.ts';
 
 /** The kinds of plugins, in the words of the protocol. */
 export type Capability = 'VolumeDriver' | 'NetworkDriver' | 'IpamDriver' | 'authz';
 
-const Activation = Type.Object({ Implements: Type.Union([Type.Array(Type.String()), Type.Null()]) });
+const Activation = Type.Object({ Implements: Type.Optional(Type.Array(Type.String())) });
 /** Volumes and networks have `Err`, address plugins `Error`. */
 const Failure = Type.Object({ Err: Type.Optional(Type.String()), Error: Type.Optional(Type.String()) });
 
 /** Other programs name files by the machine's paths. */
 const MACHINES_OWN: PluginFiles = { hostPath: (path) => path, show: (path) => path, hide: () => undefined };
 
-/** For a plugin that starts beside us, as in docker. */
+/** For a plugin whose address is known and that starts beside us, as in docker. */
 const PATIENCE_MS = 30_000;
+/** For a plugin without an address: dockerd looks again after 1, 2, 4 and 8 seconds. */
+const APPEARANCE_TIMEOUT_MS = 15_000;
+const FIRST_DELAY_MS = 100;
+const MAX_DELAY_MS = 1000;
 const CALL_MS = 120_000;
 const MAX_REASON = 1000;
 
@@ -101,6 +105,16 @@ export class Plugins {
     return this.#own?.has(name) === true || findPlugin(this.#folders, name) !== undefined;
   }
 
+  /** Waits for a plugin that starts beside us. Returns false if none of this name has appeared. */
+  async appears(name: string, timeoutMs = APPEARANCE_TIMEOUT_MS): Promise<boolean> {
+    const end = this.#clock.now().add({ milliseconds: timeoutMs });
+    for (let delayMs = FIRST_DELAY_MS; !this.#isThere(name); delayMs = Math.min(delayMs * 2, MAX_DELAY_MS)) {
+      if (!isPluginName(name) || Temporal.Instant.compare(this.#clock.now(), end) >= 0) return false;
+      await sleep(this.#clock, delayMs);
+    }
+    return true;
+  }
+
   /** The names of the engine's own of one type, such as `volumedriver`. */
   ownNames(type: string): string[] {
     return this.#own?.names(type) ?? [];
@@ -116,8 +130,11 @@ export class Plugins {
     return pluginNames(this.#folders);
   }
 
-  /** Throws `notFound` without a plugin of this name, or if it is of another kind; `failed` if it does not answer. */
+  /**
+   * Throws `notFound` if no plugin of this name appears, or if it is of another kind; `failed` if it does not answer.
+   */
   async get(ref: string, capability: Capability, limits: CallLimits = {}): Promise<Plugin> {
+    await this.appears(ref, Math.min(limits.patienceMs ?? APPEARANCE_TIMEOUT_MS, APPEARANCE_TIMEOUT_MS));
     const found = this.#find(ref);
     if (found === undefined) throw new EngineError('notFound', `plugin "${ref}" not found`);
     const { name, address } = found;
@@ -140,8 +157,18 @@ export class Plugins {
   async activate({ name, address, hostPath, show, hide }: OwnPlugin, limits: CallLimits = {}): Promise<Plugin> {
     const call: Plugin['call'] = async (method, body, answer, own = {}) =>
       await this.#call(name, address, { method, body, answer, limits: own });
-    const { Implements } = await call('Plugin.Activate', {}, Activation, limits);
-    return { name, implements: Implements ?? [], hostPath, show, hide, call };
+    const { Implements = [] } = await call('Plugin.Activate', {}, Activation, limits);
+    return { name, implements: Implements, hostPath, show, hide, call };
+  }
+
+  /** A file that is being written cannot be understood yet. */
+  #isThere(name: string): boolean {
+    try {
+      return this.has(name);
+    } catch (error) {
+      if (error instanceof EngineError) return false;
+      throw error;
+    }
   }
 
   #find(ref: string): OwnPlugin | undefined {
@@ -165,14 +192,18 @@ export class Plugins {
       const reason = messageOf(error);
       throw new PluginError('silent', `plugin "${name}" does not answer: ${reason}`, { cause: error });
     }
-    const read = readJson(text);
-    const { Err = '', Error: other = '' } = Schema.Check(Failure, read) ? read : {};
+    const json = readJson(text);
+    const failure = fieldsOf(json, Failure);
+    const isReadable = Schema.Check(Failure, failure);
+    const { Err = '', Error: other = '' } = isReadable ? failure : {};
     const said = Err === '' ? other : Err;
     if (status !== 200) {
-      throw new PluginError('refused', `${method}: ${beginningOf(said === '' ? text.trim() : said)}`, { status });
+      const reason = said === '' ? text.trim() || `status ${status}` : said;
+      throw new PluginError('refused', `${method}: ${beginningOf(reason)}`, { status });
     }
     if (said !== '') throw new PluginError('refused', beginningOf(said), { status });
-    if (Schema.Check(answer, read)) return read;
+    const read = fieldsOf(json, answer);
+    if (isReadable && Schema.Check(answer, read)) return read;
     const garbled = `${method}: plugin "${name}" answered against its protocol: ${text.slice(0, 200)}`;
     throw new PluginError('garbled', garbled, { status });
   }
@@ -181,14 +212,4 @@ export class Plugins {
 /** An answer may be very long. */
 function beginningOf(text: string): string {
   return text.length > MAX_REASON ? `${text.slice(0, MAX_REASON)}…` : text;
-}
-
-function readJson(text: string): unknown {
-  if (text.trim() === '') return {};
-  try {
-    return parseBoundedJson(text);
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof UnboundedJsonError) return undefined;
-    throw error;
-  }
 }

@@ -35,7 +35,7 @@ type Wanted = {
  * the volume of this name has a record that cannot be read.
  */
 export async function createVolume(engine: CreateVolumeNeeds, wanted: Wanted): Promise<Volume> {
-  const driver = checkedDriver(engine, wanted);
+  const driver = await checkedDriver(engine, wanted);
   const name = wanted.name === undefined || wanted.name === '' ? newId() : wanted.name;
   using _lock = await holdVolume(engine, name);
   const known = engine.volumes.get(name);
@@ -68,12 +68,12 @@ async function make(engine: CreateVolumeNeeds, driver: VolumeDriver, name: strin
   return volume;
 }
 
-function checkedDriver(
+async function checkedDriver(
   { volumeDrivers }: CreateVolumeNeeds,
   { name = '', driver = '', options = {} }: Wanted,
-): VolumeDriver {
+): Promise<VolumeDriver> {
   try {
-    const found = volumeDrivers.find(driver);
+    const found = await volumeDrivers.available(driver);
     found.check(name, options);
     return found;
   } catch (error) {

@@ -5,6 +5,13 @@ export type VolumeOptions = Readonly<Record<string, string>>;
 /** The containers that have used the volume of this name in their last run, which may still be going on. */
 export type UsersOf = (volume: string) => readonly string[];
 
+export type VolumeFacts = Readonly<{
+  /** The files on this machine; empty if they have a path only while they are mounted. */
+  path: string;
+  /** More from the driver, under its own names. */
+  status?: Readonly<Record<string, unknown>>;
+}>;
+
 /**
  * A kind of volume: where its files are, and who keeps them.
  *
@@ -22,9 +29,10 @@ export type VolumeDriver = Readonly<{
   create(volume: Volume): Promise<void>;
   /**
    * Removes the files, and calls `forget`, which deletes the record, as soon as the volume is gone: if that throws, the
-   * driver restores the volume as far as it can. Missing files are not an error.
+   * driver restores the volume as far as it can. Missing files are not an error. Returns false if the driver did not know
+   * the volume any more.
    */
-  remove(volume: Volume, forget: () => void): Promise<void>;
+  remove(volume: Volume, forget: () => void): Promise<boolean>;
   /** Whether the files are at their path only while a user has them mounted. */
   needsMount(volume: Volume): boolean;
   /** Makes the files available for one user, such as the run of a container, and says where they are. */
@@ -34,10 +42,8 @@ export type VolumeDriver = Readonly<{
    * one got.
    */
   unmount(volume: Volume, user: string): Promise<void>;
-  /** The path of the files on this machine; empty if they have one only while they are mounted. */
-  path(volume: Volume): Promise<string>;
-  /** More facts from the driver, under its own names. */
-  status?(volume: Volume): Promise<Readonly<Record<string, unknown>> | undefined>;
+  /** Undefined if the driver does not know the volume any more. */
+  look(volume: Volume): Promise<VolumeFacts | undefined>;
   /**
    * At the daemon's start, with all volumes of this driver: finishes the interrupted work of a killed daemon. `isKnown`
    * also knows the names of records that cannot be read: their files stay. `usersOf`: the containers that may have a

@@ -38,6 +38,12 @@ export class VolumeDrivers {
     }
   }
 
+  /** Like `find`, but waits for a plugin that starts beside us. */
+  async available(name: string): Promise<VolumeDriver> {
+    if (name !== '' && !this.#byName.has(name)) await this.#plugins?.appears(name);
+    return this.find(name);
+  }
+
   #ofPlugin(plugins: Plugins, name: string): VolumeDriver {
     const driver = this.#ofPlugins.get(name) ?? new PluginVolumes(plugins, name);
     this.#ofPlugins.set(name, driver);

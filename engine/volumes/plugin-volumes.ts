@@ -1,25 +1,21 @@
-import { Type } from 'typebox';
+import { Type, type Static } from 'typebox';
 
 import { EngineError } from '../lib/errors.ts';
-import type { CallLimits, Plugin, Plugins } from '../plugins/plugins.ts';
-import type { VolumeDriver, VolumeOptions } from './driver.ts';
+import { PluginError, type CallLimits, type Plugin, type Plugins } from '../plugins/plugins.ts';
+import type { VolumeDriver, VolumeFacts, VolumeOptions } from './driver.ts';
 import type { Volume } from './store.ts';
 
 const Nothing = Type.Object({});
 const Place = Type.Object({ Mountpoint: Type.Optional(Type.String()) });
-const Got = Type.Object({
-  Volume: Type.Optional(
-    Type.Union([
-      Type.Object({
-        Name: Type.String(),
-        Mountpoint: Type.Optional(Type.String()),
-        Status: Type.Optional(Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()])),
-      }),
-      Type.Null(),
-    ]),
-  ),
+const Found = Type.Object({
+  Name: Type.Optional(Type.String()),
+  Mountpoint: Type.Optional(Type.String()),
+  Status: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 });
-const Capabilities = Type.Object({ Capabilities: Type.Object({ Scope: Type.Optional(Type.String()) }) });
+const Got = Type.Object({ Volume: Type.Optional(Found) });
+const Capabilities = Type.Object({
+  Capabilities: Type.Optional(Type.Object({ Scope: Type.Optional(Type.String()) })),
+});
 
 /** A list of volumes does not wait longer for a plugin that is gone, or does not answer. */
 const SHORT = { patienceMs: 2000, timeoutMs: 2000 };
@@ -47,14 +43,17 @@ export class PluginVolumes implements VolumeDriver {
   /** An existing volume of the plugin is used as it is. */
   async create({ name, options = {} }: Volume): Promise<void> {
     const plugin = await this.#plugin();
-    if (await isThere(plugin, name)) return;
-    await plugin.call('VolumeDriver.Create', { Name: name, Opts: options }, Nothing);
+    if ((await lookUp(plugin, name)) === undefined) {
+      await plugin.call('VolumeDriver.Create', { Name: name, Opts: options }, Nothing);
+    }
   }
 
-  async remove({ name }: Volume, forget: () => void): Promise<void> {
+  async remove({ name }: Volume, forget: () => void): Promise<boolean> {
     const plugin = await this.#plugin();
-    if (await isThere(plugin, name)) await plugin.call('VolumeDriver.Remove', { Name: name }, Nothing);
+    const isThere = (await lookUp(plugin, name)) !== undefined;
+    if (isThere) await plugin.call('VolumeDriver.Remove', { Name: name }, Nothing);
     forget();
+    return isThere;
   }
 
   needsMount(): boolean {
@@ -64,7 +63,8 @@ export class PluginVolumes implements VolumeDriver {
   async mount({ name }: Volume, user: string): Promise<string> {
     const plugin = await this.#plugin();
     const { Mountpoint = '' } = await plugin.call('VolumeDriver.Mount', { Name: name, ID: user }, Place);
-    if (Mountpoint !== '') return plugin.show(Mountpoint, viewOf(name, user));
+    const path = Mountpoint === '' ? await pathOf(plugin, name) : Mountpoint;
+    if (path !== '') return plugin.show(path, viewOf(name, user));
     throw new EngineError('failed', `VolumeDriver.Mount: plugin "${this.name}" did not say where volume ${name} is`);
   }
 
@@ -74,15 +74,13 @@ export class PluginVolumes implements VolumeDriver {
     await plugin.call('VolumeDriver.Unmount', { Name: name, ID: user }, Nothing);
   }
 
-  async path({ name }: Volume): Promise<string> {
+  async look({ name }: Volume): Promise<VolumeFacts | undefined> {
     const plugin = await this.#plugin(SHORT);
-    const { Mountpoint = '' } = await plugin.call('VolumeDriver.Path', { Name: name }, Place, SHORT);
-    return Mountpoint === '' ? '' : plugin.hostPath(Mountpoint);
-  }
-
-  async status({ name }: Volume): Promise<Readonly<Record<string, unknown>> | undefined> {
-    const plugin = await this.#plugin(SHORT);
-    return (await plugin.call('VolumeDriver.Get', { Name: name }, Got, SHORT)).Volume?.Status ?? undefined;
+    const found = await lookUp(plugin, name, SHORT);
+    if (found === undefined) return undefined;
+    const { Mountpoint = '', Status: status } = found;
+    const path = Mountpoint === '' ? await pathOf(plugin, name, SHORT) : Mountpoint;
+    return { path: path === '' ? '' : plugin.hostPath(path), ...(status !== undefined && { status }) };
   }
 
   /** The plugin outlives us, and knows its mounts. */
@@ -102,23 +100,41 @@ function viewOf(volume: string, user: string): string {
   return `${volume} ${user}`;
 }
 
-/** Older plugins do not know the question. */
-async function scopeOf(plugin: Plugin, limits: CallLimits): Promise<'local' | 'global'> {
+/** Undefined if the plugin did not answer; older plugins do not know the question. */
+async function scopeOf(plugin: Plugin, limits: CallLimits): Promise<'local' | 'global' | undefined> {
   try {
-    const { Scope = '' } = (await plugin.call('VolumeDriver.Capabilities', {}, Capabilities, limits)).Capabilities;
-    return Scope.toLowerCase() === 'global' ? 'global' : 'local';
+    const { Capabilities: known } = await plugin.call('VolumeDriver.Capabilities', {}, Capabilities, limits);
+    return known?.Scope?.toLowerCase() === 'global' ? 'global' : 'local';
   } catch (error) {
-    if (error instanceof EngineError) return 'local';
+    if (error instanceof PluginError) return error.how === 'silent' ? undefined : 'local';
     throw error;
   }
 }
 
-/** A plugin says no by an error. */
-async function isThere(plugin: Plugin, name: string): Promise<boolean> {
+/**
+ * The volume as its plugin has it. Undefined without it: a plugin answers without a volume, or says no by an error. Older
+ * plugins do not know the question, and have what was made.
+ */
+async function lookUp(
+  plugin: Plugin,
+  name: string,
+  limits: CallLimits = {},
+): Promise<Static<typeof Found> | undefined> {
   try {
-    return (await plugin.call('VolumeDriver.Get', { Name: name }, Got)).Volume?.Name === name;
+    const { Volume: found } = await plugin.call('VolumeDriver.Get', { Name: name }, Got, limits);
+    return (found?.Name ?? name) === name ? found : undefined;
   } catch (error) {
-    if (error instanceof EngineError) return false;
-    throw error;
+    if (!(error instanceof PluginError) || error.how === 'silent') throw error;
+    return error.status === 404 ? {} : undefined;
+  }
+}
+
+/** Empty where the plugin does not say. */
+async function pathOf(plugin: Plugin, name: string, limits: CallLimits = {}): Promise<string> {
+  try {
+    return (await plugin.call('VolumeDriver.Path', { Name: name }, Place, limits)).Mountpoint ?? '';
+  } catch (error) {
+    if (!(error instanceof PluginError) || error.how === 'silent') throw error;
+    return '';
   }
 }

@@ -4,7 +4,7 @@ import { EngineError } from '../lib/errors.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
 import { holdVolume, type VolumeClaims } from './claims.ts';
 import type { VolumeDrivers } from './drivers.ts';
-import type { Volume, VolumeStore } from './store.ts';
+import { noSuchVolume, type Volume, type VolumeStore } from './store.ts';
 
 /** The containers that mount a volume: a function of the containers domain. */
 export type VolumeUsage = Readonly<{
@@ -26,7 +26,7 @@ export type RemoveVolumeNeeds = {
 };
 
 /**
- * Removes a volume. Throws `notFound` unless `force` is set, and `conflict` while a container mounts it or is being created
+ * Removes a volume. Throws `notFound` unless `force` is set, also if its plugin has lost it, and `conflict` while a container mounts it or is being created
  * with it.
  */
 export async function removeVolume(engine: RemoveVolumeNeeds, name: string, { force = false } = {}): Promise<void> {
@@ -35,7 +35,8 @@ export async function removeVolume(engine: RemoveVolumeNeeds, name: string, { fo
   const volume = engine.volumes.find(name);
   const users = usersOf(engine, name);
   if (users.length > 0) throw new EngineError('conflict', `remove ${name}: volume is in use - [${users.join(', ')}]`);
-  await removeHeld(engine, volume);
+  const wasThere = await removeHeld(engine, volume);
+  if (!wasThere && !force) throw noSuchVolume(name);
 }
 
 /** Removes a volume that was made for one container only, unless a container still has it. */
@@ -46,10 +47,13 @@ export async function removeIfAnonymous(engine: RemoveVolumeNeeds, name: string)
   await removeHeld(engine, volume);
 }
 
-/** While its driver waits, nobody can begin to use it, because that needs the lock. */
-async function removeHeld({ db, events, volumes, volumeDrivers }: RemoveVolumeNeeds, volume: Volume): Promise<void> {
+/**
+ * While its driver waits, nobody can begin to use it, because that needs the lock. Returns false if the driver did not
+ * know it any more.
+ */
+async function removeHeld({ db, events, volumes, volumeDrivers }: RemoveVolumeNeeds, volume: Volume): Promise<boolean> {
   const { name, driver } = volume;
-  await volumeDrivers.find(driver).remove(volume, () =>
+  return await volumeDrivers.find(driver).remove(volume, () =>
     db.transaction(() => {
       volumes.delete(name);
       events.emit('volume', 'destroy', name, { driver });

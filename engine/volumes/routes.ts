@@ -6,7 +6,7 @@ import { messageOf } from '../lib/failure-message.ts';
 import { createVolume } from './create.ts';
 import { removeVolume } from './remove.ts';
 import { CreateVolumeBody, RemoveVolumeQuery, VolumeList, VolumeName, VolumesQuery, VolumeWire } from './schema.ts';
-import type { Volume } from './store.ts';
+import { noSuchVolume, type Volume } from './store.ts';
 
 /** Endpoints 47 to 50. */
 export const volumeRoutes =
@@ -30,7 +30,8 @@ export const volumeRoutes =
           );
         const warnings: string[] = [];
         const shown = await Promise.all(volumes.map(async (volume) => await presentOrWarn(engine, volume, warnings)));
-        return { Volumes: shown, Warnings: warnings.length === 0 ? null : warnings };
+        const known = shown.filter((volume) => volume !== undefined);
+        return { Volumes: known, Warnings: warnings.length === 0 ? null : warnings };
       },
     });
 
@@ -39,7 +40,8 @@ export const volumeRoutes =
       handler: async ({ body }, reply) => {
         const { Name, Driver, DriverOpts, Labels } = body;
         const volume = await createVolume(engine, { name: Name, driver: Driver, options: DriverOpts, labels: Labels });
-        return await reply.code(201).send(await present(engine, volume));
+        const made = (await present(engine, volume)) ?? wire(volume, '', scopeOf(engine, volume));
+        return await reply.code(201).send(made);
       },
       // A driver is not an object of the API, so the specification has no 404 here.
       config: { errors: { notFound: 500 } },
@@ -48,9 +50,9 @@ export const volumeRoutes =
     http.get('/volumes/:name', {
       schema: { params: VolumeName, response: { 200: VolumeWire } },
       handler: async ({ params }) => {
-        const volume = engine.volumes.find(params.name);
-        const status = await engine.volumeDrivers.find(volume.driver).status?.(volume);
-        return { ...(await present(engine, volume)), ...(status !== undefined && { Status: status }) };
+        const shown = await present(engine, engine.volumes.find(params.name));
+        if (shown === undefined) throw noSuchVolume(params.name);
+        return shown;
       },
     });
 
@@ -64,18 +66,28 @@ export const volumeRoutes =
   };
 
 /** A driver that does not answer does not hide the volumes of others from a list. */
-async function presentOrWarn(engine: Engine, volume: Volume, warnings: string[]): Promise<VolumeWire> {
+async function presentOrWarn(engine: Engine, volume: Volume, warnings: string[]): Promise<VolumeWire | undefined> {
   try {
-    return await present(engine, volume);
+    const shown = await present(engine, volume);
+    if (shown === undefined) return undefined;
+    const { Status: _onlyInspected, ...rest } = shown;
+    return rest;
   } catch (error) {
     warnings.push(`${volume.name}: ${messageOf(error)}`);
     return wire(volume, '', 'local');
   }
 }
 
-async function present({ volumeDrivers }: Engine, volume: Volume): Promise<VolumeWire> {
-  const driver = volumeDrivers.find(volume.driver);
-  return wire(volume, await driver.path(volume), driver.scope);
+/** Undefined if the driver does not know the volume any more. */
+async function present(engine: Engine, volume: Volume): Promise<VolumeWire | undefined> {
+  const facts = await engine.volumeDrivers.find(volume.driver).look(volume);
+  if (facts === undefined) return undefined;
+  const { path, status } = facts;
+  return { ...wire(volume, path, scopeOf(engine, volume)), ...(status !== undefined && { Status: status }) };
+}
+
+function scopeOf({ volumeDrivers }: Engine, { driver }: Volume): string {
+  return volumeDrivers.find(driver).scope;
 }
 
 function wire({ name, driver, createdAt, labels, options }: Volume, mountpoint: string, scope: string): VolumeWire {

@@ -61,7 +61,7 @@ export class VolumeStore {
   /** Throws `notFound`. */
   find(name: string): Volume {
     const found = this.#table.get(name);
-    if (found === undefined) throw new EngineError('notFound', `get ${name}: no such volume`);
+    if (found === undefined) throw noSuchVolume(name);
     return found;
   }
 
@@ -92,4 +92,8 @@ export class VolumeStore {
   delete(name: string): void {
     this.#table.delete(name);
   }
+}
+
+export function noSuchVolume(name: string): EngineError {
+  return new EngineError('notFound', `get ${name}: no such volume`);
 }

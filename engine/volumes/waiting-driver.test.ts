@@ -7,7 +7,7 @@ import { systemClock } from '../lib/clock.ts';
 import { KeyLock } from '../lib/key-lock.ts';
 import { claimVolume, VolumeClaims } from './claims.ts';
 import { createVolume } from './create.ts';
-import type { VolumeDriver } from './driver.ts';
+import type { VolumeDriver, VolumeFacts } from './driver.ts';
 import { VolumeDrivers } from './drivers.ts';
 import { removeIfAnonymous, removeVolume } from './remove.ts';
 import { VolumeStore, type Volume } from './store.ts';
@@ -30,9 +30,10 @@ class WaitingDriver implements VolumeDriver {
     await this.#asked(`create ${name}`);
   }
 
-  async remove({ name }: Volume, forget: () => void): Promise<void> {
+  async remove({ name }: Volume, forget: () => void): Promise<boolean> {
     await this.#asked(`remove ${name}`);
     forget();
+    return true;
   }
 
   async mount({ name }: Volume): Promise<string> {
@@ -44,8 +45,8 @@ class WaitingDriver implements VolumeDriver {
     await this.#asked(`unmount ${name}`);
   }
 
-  async path(): Promise<string> {
-    return await Promise.resolve('');
+  async look(): Promise<VolumeFacts> {
+    return await Promise.resolve({ path: '' });
   }
 
   async reconcile(): Promise<void> {

@@ -9,7 +9,7 @@ type Data = { Pool: string; Gateway: string };
 type Network = { bridge: string; gateway: string; routes: object[]; endpoints: Set<string> };
 type Pool = { prefix: string; used: Set<string> };
 type Body = Record<string, string>;
-type Reply = Record<string, unknown> | number;
+type Reply = Record<string, unknown> | number | string;
 
 /** Networks of a bridge each in the namespace `netns`, and addresses, by the documentation of docker's remote drivers. */
 export class NetworkPlugin implements AsyncDisposable {

@@ -30,7 +30,7 @@ import { completeHostConfig } from '../settings/host-config/host-config.ts';
 import { hostConfigOf } from '../settings/host-config/old-fields.ts';
 import { writableLimit } from '../settings/host-config/writable-limit.ts';
 import { withoutUnsupported } from '../settings/limits/supported-limits.ts';
-import { requestedMounts, withSource } from '../settings/mounts/requested-mounts.ts';
+import { checkVolumeDrivers, requestedMounts, withSource } from '../settings/mounts/requested-mounts.ts';
 import { copyUpVolumes } from '../settings/mounts/volume-copy-up.ts';
 import { withOthersById } from '../settings/others.ts';
 import { makeWorkingDirectory } from '../settings/working-directory.ts';
@@ -66,6 +66,7 @@ export async function createContainer(
   const measured = measure('container', 'create');
   const { described: asked, requested, limitBytes, warnings } = checked(engine, body, name);
   const { id } = asked;
+  await checkVolumeDrivers(engine.volumeDrivers, requested);
 
   await using undo = new AsyncDisposableStack();
   const mounts: MountPoint[] = [];
@@ -118,7 +119,7 @@ function checked(engine: Needs, body: CreateBody, name: string | undefined): Che
   const limitBytes = writableLimit(hostConfig.StorageOpt);
   if (limitBytes !== undefined) engine.layers.writable.limits.check(NO_QUOTAS);
   checkUser({ user: config.User, groupAdd: hostConfig.GroupAdd ?? [] });
-  const requested = requestedMounts(engine, hostConfig, Object.keys(config.Volumes ?? {}));
+  const requested = requestedMounts(engine.containers, hostConfig, Object.keys(config.Volumes ?? {}));
   const described: Container = {
     id,
     name: nameOf(engine.containers, name),

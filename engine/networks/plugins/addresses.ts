@@ -32,7 +32,7 @@ const Capabilities = Type.Object({
   RequiresMACAddress: Type.Optional(Type.Boolean()),
   RequiresRequestReplay: Type.Optional(Type.Boolean()),
 });
-const Spaces = Type.Object({ LocalDefaultAddressSpace: Type.String() });
+const Spaces = Type.Object({ LocalDefaultAddressSpace: Type.Optional(Type.String()) });
 const Pool = Type.Object({
   PoolID: Type.String(),
   Pool: Type.String(),
@@ -256,7 +256,7 @@ export class PluginAddresses {
 
   async #askAnew(plugin: Plugin): Promise<Facts> {
     const { RequiresMACAddress, RequiresRequestReplay } = await capabilitiesOf(plugin);
-    const { LocalDefaultAddressSpace: space } = await ask(plugin, `${KIND}.GetDefaultAddressSpaces`, {}, Spaces);
+    const { LocalDefaultAddressSpace: space = '' } = await ask(plugin, `${KIND}.GetDefaultAddressSpaces`, {}, Spaces);
     return { plugin, space, needsMac: RequiresMACAddress === true, needsReplay: RequiresRequestReplay === true };
   }
 

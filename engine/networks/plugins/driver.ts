@@ -122,7 +122,7 @@ export function pluginDriver(name: string, parts: PluginDriverParts): NetworkDri
     joinInto: async (network, wanted, { netns }) => await place(network, wanted, { netns, leadsOut: false }),
     joined: async ({ id: NetworkID }, { id: EndpointID }) => {
       const plugin = await pluginOf(plugins, name, KIND);
-      await ask(plugin, `${KIND}.EndpointOperInfo`, { NetworkID, EndpointID }, Nothing);
+      await optional(plugin, `${KIND}.EndpointOperInfo`, { NetworkID, EndpointID });
     },
     leave: (network, left, within) => {
       if (within !== undefined) returnLink(left, within.netns);

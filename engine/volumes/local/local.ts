@@ -7,7 +7,7 @@ import { hasCode, refuseIf } from '../../lib/errors.ts';
 import { makeFolders } from '../../lib/folders.ts';
 import { FIRST_PROJECT, SizeLimits } from '../../trees/size-limits.ts';
 import { Trash } from '../../trees/trash.ts';
-import type { UsersOf, VolumeDriver, VolumeOptions } from '../driver.ts';
+import type { UsersOf, VolumeDriver, VolumeFacts, VolumeOptions } from '../driver.ts';
 import type { Volume } from '../store.ts';
 import { LocalMounts } from './mounts.ts';
 import { checkOptions, mountRequest, sizeOf } from './options.ts';
@@ -64,12 +64,13 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
     if (bytes > 0 && !hasLimit(folder)) this.#sizeLimits().plan(bytes).put(folder);
   }
 
-  async remove({ name, options }: Volume, forget: () => void): Promise<void> {
+  async remove({ name, options }: Volume, forget: () => void): Promise<boolean> {
     if (this.needsMount({ options })) await this.#mounts.drop(name);
     const folder = this.#folderOf(name);
     const project = sizeOf(options ?? {}) > 0 && existsSync(folder) ? projectOf(folder) : 0;
     this.#trash.take(join(this.#directory, name), forget);
     if (project > FIRST_PROJECT.volumes) this.#sizeLimits().forget(project);
+    return true;
   }
 
   needsMount({ options = {} }: Pick<Volume, 'options'>): boolean {
@@ -86,8 +87,8 @@ export class LocalVolumes implements VolumeDriver, AsyncDisposable {
     if (this.needsMount({ options })) await this.#mounts.leave(name, user);
   }
 
-  async path({ name }: Volume): Promise<string> {
-    return this.#folderOf(name);
+  async look({ name }: Volume): Promise<VolumeFacts> {
+    return { path: this.#folderOf(name) };
   }
 
   /**

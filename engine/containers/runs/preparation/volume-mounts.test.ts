@@ -29,15 +29,16 @@ function driverThatTells(calls: string[], refused: string[]): VolumeDriver {
     remove: async (_volume, forget) => {
       await later();
       forget();
+      return true;
     },
     mount: async ({ name }, id) => {
       await call(`mount ${name} ${id}`);
       return `/mnt/${name}`;
     },
     unmount: async ({ name }, id) => await call(`unmount ${name} ${id}`),
-    path: async () => {
+    look: async () => {
       await later();
-      return '';
+      return { path: '' };
     },
     reconcile: later,
   };

@@ -18,7 +18,7 @@ export async function mountVolumes(engine: VolumeMountNeeds, { id, mounts }: Mou
   const mounted: MountPoint[] = [];
   for (const mount of mounts) {
     const volume = volumeOf(engine, mount);
-    const driver = volume && engine.volumeDrivers.find(volume.driver);
+    const driver = volume && (await engine.volumeDrivers.available(volume.driver));
     mounted.push(driver === undefined ? mount : { ...mount, source: await driver.mount(volume!, id) });
   }
   return mounted;

@@ -10,9 +10,9 @@ import { checkedDestination, parseBind, parseModes, parseMount, volumeMount } fr
 /** A mount, and the options of its volume if that has to be created. */
 type RequestedMount = Readonly<{ mount: MountPoint; volume: NonNullable<MountSpec['VolumeOptions']> }>;
 
-/** All mounts of a body, checked. Throws `invalid`. */
+/** All mounts of a body, checked but for their drivers. Throws `invalid`. */
 export function requestedMounts(
-  { containers, volumeDrivers }: { containers: ContainerStore; volumeDrivers: VolumeDrivers },
+  containers: ContainerStore,
   hostConfig: HostConfig,
   volumePaths: readonly string[],
 ): RequestedMount[] {
@@ -32,10 +32,19 @@ export function requestedMounts(
     if (!byPath.has(path) && !scratch.includes(path))
       byPath.set(path, { mount: volumeMount('', path, '', true), volume: driver });
   }
-  const requested = [...byPath.values()];
-  for (const { mount, volume } of requested)
-    if (mount.type === 'volume') checkDriver(volumeDrivers, volume.DriverConfig?.Name);
-  return requested;
+  return [...byPath.values()];
+}
+
+/** Waits for the plugins of new volumes. Throws `invalid`, not `notFound`: clients take a 404 for a missing image. */
+export async function checkVolumeDrivers(drivers: VolumeDrivers, requested: readonly RequestedMount[]): Promise<void> {
+  const volumes = requested.filter(({ mount }) => mount.type === 'volume');
+  const names = new Set(volumes.map(({ volume }) => volume.DriverConfig?.Name ?? ''));
+  try {
+    for (const name of names) await drivers.available(name);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw new EngineError('invalid', error.message, { cause: error });
+  }
 }
 
 /**
@@ -60,8 +69,8 @@ export async function withSource(
     labels: volume.Labels,
     options: volume.DriverConfig?.Options,
   });
-  const source = await engine.volumeDrivers.find(made.driver).path(made);
-  return { ...mount, name: made.name, driver: made.driver, source };
+  const facts = await engine.volumeDrivers.find(made.driver).look(made);
+  return { ...mount, name: made.name, driver: made.driver, source: facts?.path ?? '' };
 }
 
 function pathOf(path: string): string {
@@ -71,16 +80,6 @@ function pathOf(path: string): string {
 function refuseDuplicates(paths: readonly string[]): void {
   const twice = paths.find((path, index) => paths.indexOf(path) !== index);
   if (twice !== undefined) throw new EngineError('invalid', `Duplicate mount point: ${twice}`);
-}
-
-/** Not `notFound`: clients take a 404 for a missing image. */
-function checkDriver(drivers: VolumeDrivers, name = ''): void {
-  try {
-    drivers.find(name);
-  } catch (error) {
-    if (!(error instanceof EngineError)) throw error;
-    throw new EngineError('invalid', error.message, { cause: error });
-  }
 }
 
 /** `container[:modes]`: the mounts of another container. */
