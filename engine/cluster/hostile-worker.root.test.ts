@@ -3,6 +3,7 @@ import { after, before, suite, test } from 'node:test';
 
 import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { DESCRIPTION, RawSession } from '@gantry/testing/cluster/raw-session.ts';
+import { Services } from '@gantry/testing/cluster/services.ts';
 
 const ID = 'e'.repeat(64);
 const NOW = '2026-01-01T00:00:00Z';
@@ -113,5 +114,29 @@ suite('a worker that breaks the rules', { concurrency: false }, () => {
       const id = await engine.run(['sleep', '1000'], { HostConfig: { NetworkMode: 'open' } }, `inside${index}`);
       await engine.delete(`/containers/${id}?force=1`);
     }
+  });
+
+  test('long texts are shortened, large records refused, and the leader goes on', async () => {
+    const services = new Services(manager!);
+    const Constraints = ['node.hostname == host2'];
+    await using session = await RawSession.open(worker!, manager!);
+    await session.hello();
+    await services.create('bad', {}, { TaskTemplate: { Placement: { Constraints } } });
+    const { tasks } = await session.heard(({ say, tasks }) => say === 'tasks' && (tasks as unknown[]).length > 0);
+    const [{ assignment }] = tasks as [{ assignment: { id: string } }];
+    const status = { state: 'failed', timestamp: NOW, message: 'é'.repeat(100_000), error: 'x'.repeat(3_000_000) };
+
+    session.say({ say: 'report', number: 1, tasks: [{ id: assignment.id, status }] });
+
+    const { Status } = await services.task('bad', ({ ID, Status }) => {
+      return ID === assignment.id && Status.State === 'failed';
+    });
+    assert.equal(Status.Err, `${'x'.repeat(4092)} ...`);
+    assert.equal(Status.Message, `${'é'.repeat(2046)} ...`);
+    session.say(hello({ engine: { version: '1', labels: { large: 'x'.repeat(3_000_000) }, plugins: [] } }));
+    await session.over();
+    await manager!.updateNode('host2', { Labels: { written: 'at once' } });
+    assert.equal(manager!.engine.log.match(/this manager leads the cluster/g)?.length, 1);
+    await services.remove('bad');
   });
 });

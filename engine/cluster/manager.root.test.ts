@@ -191,6 +191,36 @@ suite('a cluster of one', { concurrency: false }, () => {
     await host.updateNode('host1', { Labels: { after: 'it' } });
   });
 
+  test('what a client asks to be stored has limits, and is refused without an effect on others', async () => {
+    const Labels = { large: 'x'.repeat(600 * 1024) };
+    const [swarm, node] = [await host.swarm(), await host.node('host1')];
+    const spec = { Role: 'manager', Availability: 'active' };
+    const cases: [path: string, body: object, message: string][] = [
+      [`/swarm/update?version=${swarm.Version.Index}`, { Labels }, 'the specification of a cluster is 512 KB at most'],
+      [
+        `/nodes/${node.ID}/update?version=${node.Version.Index}`,
+        { ...spec, Labels },
+        'the specification of a node is 512 KB at most',
+      ],
+      [
+        '/networks/create',
+        { Name: 'large', Driver: 'overlay', Labels },
+        'the settings of a network of the cluster are 512 KB at most',
+      ],
+      [
+        '/services/create',
+        { Labels: { large: 'é'.repeat(300 * 1024) }, TaskTemplate: { ContainerSpec: { Image: 'busybox' } } },
+        'the specification of a service is 512 KB at most',
+      ],
+    ];
+
+    for (const [path, body, message] of cases) {
+      assert.deepEqual(await refused(host, 'post', path, body), [400, message]);
+    }
+    await host.updateNode('host1', { Labels: { small: 'x'.repeat(400 * 1024) } });
+    await host.updateNode('host1', { Labels: {} });
+  });
+
   test('an etcd that was killed is started again, and writes go on', async () => {
     const etcd = await host.etcdPid();
 

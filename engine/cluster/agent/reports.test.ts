@@ -129,4 +129,21 @@ suite('reports of a node', () => {
 
     assert.equal(node.tasks.get('a')?.acknowledged, false);
   });
+
+  test('long texts are shortened, and many of them divided among reports', async () => {
+    const ids = Array.from({ length: 150 }, (_, at) => `t${at}`);
+    using node = new Reporting(...ids);
+    for (const id of ids) {
+      node.enter(id, 'failed');
+      node.tasks.change(id, (task) => ({ ...task, status: { ...task.status, error: '\u0001'.repeat(9000) } }));
+    }
+
+    node.begin();
+    await Promise.resolve();
+
+    const [report] = node.sent;
+    assert.ok(report!.tasks.length < ids.length);
+    assert.ok(JSON.stringify(report).length < 512 * 1024);
+    assert.equal(report!.tasks[0]!.status.error?.length, 4096);
+  });
 });

@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { shortened } from '../../lib/notations/field-schemas.ts';
 import type { TaskState } from '../state/records.ts';
 import type { ReportMessage } from '../wire/task-messages.ts';
 import type { TaskStore } from './store.ts';
@@ -9,6 +10,8 @@ type Send = (message: ReportMessage) => void;
 const HELD_BACK_MS = 100;
 const PASSING: ReadonlySet<TaskState> = new Set(['accepted', 'preparing', 'ready', 'starting']);
 const TASKS_AT_ONCE = 200;
+/** A report ends with the task that reaches this. */
+const MAX_REPORT_BYTES = 256 * 1024;
 
 /** Tells the leader the states of tasks, one report at a time, until it says that they are stored. */
 export class Reports implements Disposable {
@@ -84,12 +87,18 @@ export class Reports implements Disposable {
 
   #sendDue(): void {
     if (this.#send === undefined || this.#underWay !== undefined) return;
-    const ids = [...this.#due.values().take(TASKS_AT_ONCE)];
     const tasks: ReportMessage['tasks'] = [];
-    for (const id of ids) {
+    let bytes = 0;
+    for (const id of this.#due) {
+      if (tasks.length >= TASKS_AT_ONCE || bytes >= MAX_REPORT_BYTES) break;
       this.#due.delete(id);
       const task = this.#tasks.get(id);
-      if (task !== undefined && !task.acknowledged) tasks.push({ id, status: task.status });
+      if (task === undefined || task.acknowledged) continue;
+      const { status } = task;
+      const { message, error } = status;
+      const texts = { message: shortened(message), ...(error !== undefined && { error: shortened(error) }) };
+      tasks.push({ id, status: { ...status, ...texts } });
+      bytes += JSON.stringify(status).length;
     }
     if (tasks.length === 0) return;
     this.#number += 1;

@@ -1,3 +1,4 @@
+import { shortened } from '../../lib/notations/field-schemas.ts';
 import type { Draft } from '../state/draft.ts';
 import { compareStates, isOfAgent } from '../state/task-states.ts';
 import type { ReportMessage } from '../wire/task-messages.ts';
@@ -11,12 +12,14 @@ export function applyReport(draft: Draft, node: string, { tasks }: ReportMessage
     const task = draft.get('task', id);
     if (task === undefined || task.node !== node || !isOfAgent(status.state)) continue;
     if (compareStates(status.state, task.status.state) <= 0) continue;
-    const { startedAt = task.status.startedAt, container = task.status.container, ...rest } = status;
+    const { startedAt = task.status.startedAt, container = task.status.container, message, error, ...rest } = status;
     draft.put('task', {
       ...task,
       updatedAt: now.toString(),
       status: {
         ...rest,
+        message: shortened(message),
+        ...(error === undefined ? {} : { error: shortened(error) }),
         ...(startedAt === undefined ? {} : { startedAt }),
         ...(container === undefined ? {} : { container }),
       },

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { systemClock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
 import type { KeyValue, Op } from '../etcd/messages.ts';
 import { LEADER_KEY, SEQUENCE_KEY } from '../state/keys.ts';
-import { Batches } from './batches.ts';
+import { Batches, LeadershipLost } from './batches.ts';
 
 /** Values of keys at each revision. */
 class History {
@@ -115,6 +116,32 @@ for (const [leaseMs, answersAfterMs] of [
     const first = await storeOne(etcd, batches);
     etcd.answersAfterMs = answersAfterMs;
 
+    assert.equal(await storeOne(etcd, batches), first + 1);
+  });
+}
+
+for (const [code, kind] of [
+  [3, 'failed'],
+  [8, 'unavailable'],
+] as const) {
+  test(`a refusal of etcd with the code ${code} costs the batch, not the leadership`, async () => {
+    const etcd = new History();
+    const batches = new Batches(etcd as unknown as Etcd, systemClock, {
+      leaderRevision: etcd.lead('a'),
+      leaseMs: 2000,
+    });
+    const first = await storeOne(etcd, batches);
+    const refuse = (): void => {
+      etcd.before = refuse;
+      throw new EtcdError(code, 'refused');
+    };
+    etcd.before = refuse;
+
+    await assert.rejects(storeOne(etcd, batches), (error: unknown) => {
+      return error instanceof EngineError && error.kind === kind && !(error instanceof LeadershipLost);
+    });
+
+    etcd.before = () => undefined;
     assert.equal(await storeOne(etcd, batches), first + 1);
   });
 }

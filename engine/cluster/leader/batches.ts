@@ -11,6 +11,9 @@ const ANSWER_MS = 1000;
 const MAX_MS = 5000;
 const AGAIN_MS = 50;
 
+/** Codes of refusals: of a request that no repetition mends, and of one for which there is no room. */
+const [INVALID, EXHAUSTED] = [3, 8];
+
 /** Another manager leads, or none can: nothing more may be written. */
 export class LeadershipLost extends EngineError {
   /** Whether it is sure that nothing of what was to be written has been stored: another leader may do it. */
@@ -49,7 +52,7 @@ export class Batches {
 
   /**
    * Stores changes, in several batches where they are many, and calls `stored` after each. Throws `LeadershipLost`;
-   * the last batch may then have been stored or not.
+   * the last batch may then have been stored or not. Another error refuses the batch, and this manager goes on as the leader.
    */
   async store(
     changes: IteratorObject<Change>,
@@ -80,7 +83,9 @@ export class Batches {
         return await this.#settle({ own, isFirst, answerMs });
       } catch (error) {
         if (!(error instanceof EtcdError)) throw error;
-        if (performance.now() > until) throw new LeadershipLost(NO_QUORUM);
+        if (error.code === INVALID)
+          throw new EngineError('failed', 'the cluster cannot store this change', { cause: error });
+        if (performance.now() > until) throw lastOf(error);
         // A request is lost when raft's leader changes; a slow machine answers late.
         answerMs = Math.min(answerMs * 2, Math.max(until - performance.now(), ANSWER_MS));
       }
@@ -106,6 +111,12 @@ export class Batches {
     }
     return kv;
   }
+}
+
+/** Without an answer another manager may lead; a member without room still knows who does. */
+function lastOf(error: EtcdError): EngineError {
+  if (error.code !== EXHAUSTED) return new LeadershipLost(NO_QUORUM);
+  return new EngineError('unavailable', 'the cluster has no room to store this change', { cause: error });
 }
 
 type Part = Readonly<{ op: Op; change: Change }>;

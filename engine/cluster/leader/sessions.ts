@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 
 import type { Background } from '../../lib/background.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
 import type { WantedAttachment } from '../../networks/overlay/attachment.ts';
 import type { Dispatcher } from '../dispatcher/dispatcher.ts';
 import { storeAttachments } from '../networks/attachments.ts';
@@ -166,7 +167,10 @@ export class Sessions implements Disposable {
       try {
         await work();
       } catch (error) {
-        if (!(error instanceof LeadershipLost)) throw error;
+        if (error instanceof LeadershipLost) return;
+        if (!(error instanceof EngineError && error.kind === 'invalid')) throw error;
+        this.#logRefusal(node, error.message);
+        this.end(node);
       }
     });
   }

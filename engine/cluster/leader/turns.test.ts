@@ -72,3 +72,27 @@ test('writes are stored though what follows cannot be decided', async () => {
   assert.deepEqual(stored, ['s/1', 's/2', 's/3']);
   assert.equal(made, 2, 'decisions begin anew once, and are not tried again with each write');
 });
+
+test('a record that is too large to be stored refuses its own write only', async () => {
+  const replica = new Replica(systemClock);
+  const stored: string[] = [];
+  const batches = {
+    store: async (changes: IteratorObject<Change>) => {
+      stored.push(...[...changes].map(({ id }) => id));
+      await Promise.resolve();
+    },
+  } as unknown as Batches;
+  const decisions = (): Decisions => ({ run: () => undefined });
+  const parts = { batches, replica, clock: systemClock, log, decisions };
+  await using turns = new Turns(parts, ({ message }) => assert.fail(message));
+  const put = async (place: string, letters: number): Promise<unknown> =>
+    await turns.write((draft) =>
+      draft.put('restart', { service: 's', place, template: 'é'.repeat(letters), attempts: [] }),
+    );
+
+  const [small, large, other] = await Promise.allSettled([put('1', 9), put('2', 700_000), put('3', 500_000)]);
+
+  assert.deepEqual([small.status, large.status, other.status], ['fulfilled', 'rejected', 'fulfilled']);
+  await assert.rejects(put('2', 700_000), { kind: 'invalid', message: /^the restart is too large to be stored/ });
+  assert.deepEqual(stored, ['s/1', 's/3']);
+});

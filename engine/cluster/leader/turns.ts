@@ -1,6 +1,8 @@
 import type { Logger } from 'pino';
 
 import type { Clock } from '../../lib/clock.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { isWithin, MAX_RECORD_BYTES } from '../../lib/notations/field-schemas.ts';
 import { Draft } from '../state/draft.ts';
 import type { Replica } from '../state/replica.ts';
 import { LeadershipLost, type Batches } from './batches.ts';
@@ -24,6 +26,8 @@ type Parts = Readonly<{
   decisions: () => Decisions;
 }>;
 
+/** A service has two specifications, a node its own and a description; etcd takes 1.5 MB at a time, with keys. */
+const MAX_STORED_BYTES = 2.5 * MAX_RECORD_BYTES;
 const SECONDS_AFTER_FAILURE = 5;
 /** Records that the work of one turn changes: more would keep the leader from its lease. */
 const MAX_WRITTEN = 2000;
@@ -57,7 +61,11 @@ export class Turns implements AsyncDisposable {
     let result: T;
     this.#waiting.push({
       run: (draft, now) => {
-        result = draft.attempt((inner) => work(inner, now));
+        result = draft.attempt((inner) => {
+          const done = work(inner, now);
+          refuseTooLarge(inner);
+          return done;
+        });
       },
       stored: (revision) => resolve({ result, revision }),
       failed: reject,
@@ -159,5 +167,14 @@ export class Turns implements AsyncDisposable {
     this.#parts.log.error({ err: error }, 'the leader could not complete a turn');
     this.#decisions = this.#parts.decisions();
     this.#wake(this.#parts.clock.now().add({ seconds: SECONDS_AFTER_FAILURE }));
+  }
+}
+
+/** A record that etcd would refuse is refused here, so that it costs its own write only. */
+function refuseTooLarge(draft: Draft): void {
+  for (const { kind, record } of draft.changes) {
+    if (record !== undefined && !isWithin(MAX_STORED_BYTES, record)) {
+      throw new EngineError('invalid', `the ${kind} is too large to be stored: it may have ${MAX_STORED_BYTES} bytes`);
+    }
   }
 }

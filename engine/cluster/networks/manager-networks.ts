@@ -1,4 +1,5 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { isWithin, MAX_RECORD_BYTES } from '../../lib/notations/field-schemas.ts';
 import type { ClusterNetworks } from '../../networks/overlay/cluster-networks.ts';
 import { recordOf } from '../../networks/overlay/record.ts';
 import type { CreateNetworkBody } from '../../networks/schema.ts';
@@ -20,6 +21,10 @@ export function managerNetworks(manager: Manager): ClusterNetworks {
 
 /** Refuses what the cluster's networks do not have. */
 function newNetwork({ Name, Labels, Options, Internal, Attachable, EnableIPv6, IPAM }: CreateNetworkBody): NewNetwork {
+  refuseIf(
+    !isWithin(MAX_RECORD_BYTES, [Labels, Options, IPAM]),
+    'the settings of a network of the cluster are 512 KB at most',
+  );
   if (EnableIPv6 === true) refuse('EnableIPv6');
   if ((IPAM?.Driver || 'default') !== 'default') refuse(`the IPAM driver ${IPAM?.Driver}`);
   const ranges = (IPAM?.Config ?? []).map((wire) => {

@@ -1,4 +1,5 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { isWithin, MAX_RECORD_BYTES } from '../../lib/notations/field-schemas.ts';
 import { refuseOldVersion, type Draft } from '../state/draft.ts';
 import type { NodeRecord } from '../state/records.ts';
 import { findNode } from './find.ts';
@@ -8,6 +9,7 @@ type NodeUpdate = Readonly<{ ref: string; version: number; spec: NodeRecord['spe
 
 /** The specification that replaces a node's; role and availability cannot be left out. */
 export function readNodeSpec({ Name = '', Role = '', Availability = '', Labels }: NodeSpecBody): NodeRecord['spec'] {
+  refuseIf(!isWithin(MAX_RECORD_BYTES, [Name, Labels]), 'the specification of a node is 512 KB at most');
   refuseIf(Role !== 'worker' && Role !== 'manager', `invalid Role: "${Role}"`);
   refuseIf(!['active', 'pause', 'drain'].includes(Availability), `invalid Availability: "${Availability}"`);
   return {

@@ -5,6 +5,9 @@ import { hasEnded } from '../state/task-states.ts';
 import { endedByItself, finishedOf, wantedOf } from './places.ts';
 import type { Turn } from './turn.ts';
 
+/** Attempts that a record counts; a higher limit is none. */
+const MAX_COUNTED = 1000;
+
 type Service = Stored<'service'>;
 type Task = Stored<'task'>;
 
@@ -53,7 +56,7 @@ function mayStartAgain(draft: Draft, service: Service, place: string, task: Task
   if (task.template !== service.template) return true;
   if (condition === 'none') return false;
   if (condition === 'on-failure' && task.status.state === 'complete') return false;
-  if (maxAttempts === 0 || !endedByItself(task)) return true;
+  if (maxAttempts === 0 || maxAttempts > MAX_COUNTED || !endedByItself(task)) return true;
   const before = draft.get('restart', `${service.id}/${place}`);
   const since = windowNs === 0 ? undefined : turn.now.subtract({ nanoseconds: windowNs });
   const attempts = (before?.template === service.template ? before.attempts : []).filter(

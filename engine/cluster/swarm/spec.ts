@@ -1,4 +1,5 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { isWithin, MAX_RECORD_BYTES } from '../../lib/notations/field-schemas.ts';
 import type { ClusterSpec } from '../state/records.ts';
 import type { SpecBody } from './schema.ts';
 
@@ -18,6 +19,7 @@ const DEFAULTS = {
 
 /** A client's specification of a cluster, checked; missing fields have the default. */
 export function readSpec(body: SpecBody): ClusterSpec {
+  refuseIf(!isWithin(MAX_RECORD_BYTES, body), 'the specification of a cluster is 512 KB at most');
   const name = body.Name || 'default';
   refuseIf(name !== 'default', 'swarm spec must be named "default"');
   const heartbeatPeriodNs = body.Dispatcher?.HeartbeatPeriod || DEFAULTS.heartbeatPeriodNs;

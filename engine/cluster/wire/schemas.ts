@@ -9,7 +9,7 @@ import {
   limitedText,
   MAX_RECORD_BYTES,
 } from '../../lib/notations/field-schemas.ts';
-import { Unattached, WantedAttachment } from '../../networks/overlay/attachment.ts';
+import { MAX_ATTACHMENTS, Unattached, WantedAttachment } from '../../networks/overlay/attachment.ts';
 import { NetworkNewsMessage } from '../../networks/overlay/members.ts';
 import { AckMessage, AllTasksMessage, ReportMessage, TasksMessage } from './task-messages.ts';
 
@@ -110,7 +110,10 @@ export const FromNode = Type.Union([
   }),
   Type.Object({ say: Type.Literal('beat') }),
   ReportMessage,
-  Type.Object({ say: Type.Literal('attachments'), wanted: Type.Array(WantedAttachment) }),
+  Type.Object({
+    say: Type.Literal('attachments'),
+    wanted: Type.Array(WantedAttachment, { maxItems: MAX_ATTACHMENTS }),
+  }),
   /** Tasks of the node serve no more in this network: have the others heard it? */
   Type.Object({ say: Type.Literal('withdrawing'), number: CountField, network: id }),
   Type.Object({ say: Type.Literal('synced'), number: CountField }),

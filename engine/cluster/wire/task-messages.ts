@@ -85,6 +85,10 @@ export const Assignment = Type.Object({
 });
 export type Assignment = Readonly<Static<typeof Assignment>>;
 
+/** Published ports of a task: more than a specification has room for. */
+const MAX_PORTS = 10_000;
+
+/** The leader shortens long texts of a status. */
 export const TaskStatus = Type.Object({
   state: State,
   timestamp: MomentField,
@@ -92,7 +96,7 @@ export const TaskStatus = Type.Object({
   error: optional(Type.String()),
   startedAt: optional(MomentField),
   container: optional(Type.Object({ id: limitedText(), pid: CountField, exitCode: Type.Integer() })),
-  ports: optional(Type.Immutable(Type.Array(Port))),
+  ports: optional(Type.Immutable(Type.Array(Port, { maxItems: MAX_PORTS }))),
 });
 export type TaskStatus = Readonly<Static<typeof TaskStatus>>;
 

@@ -9,6 +9,7 @@ export const MAX_TEXT_BYTES = 4096;
 /** Bytes of one client or node in a record of the cluster: etcd takes 1.5 MB at a time. */
 export const MAX_RECORD_BYTES = 512 * 1024;
 
+const SHORTENED = ' ...';
 const MAX_MOMENT_LETTERS = 64;
 /** 224.0.0.0: groups, reserved addresses and the broadcast follow. */
 const FIRST_GROUP = 224n << 24n;
@@ -25,6 +26,13 @@ export function limitedText(maxBytes = MAX_TEXT_BYTES) {
 /** A value that has so many bytes at most as JSON. */
 export function isWithin(maxBytes: number, value: unknown): boolean {
   return Buffer.byteLength(JSON.stringify(value)) <= maxBytes;
+}
+
+/** The beginning of a text that is too long for a field, and a sign of that. */
+export function shortened(text: string, maxBytes = MAX_TEXT_BYTES): string {
+  if (Buffer.byteLength(text) <= maxBytes) return text;
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(maxBytes - SHORTENED.length));
+  return `${text.slice(0, read)}${SHORTENED}`;
 }
 
 /** An id of any record: no path, no separator of a line or a rule. */

@@ -20,6 +20,9 @@ export const WantedAttachment = Type.Object({
 });
 export type WantedAttachment = Readonly<Static<typeof WantedAttachment>>;
 
+/** Containers of a node in attachable networks. */
+export const MAX_ATTACHMENTS = 5000;
+
 /** Further names of a container in a network of the cluster; more are left out, as are those that no question can ask for. */
 const MAX_ALIASES = 100;
 

@@ -6,7 +6,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
 import { isWithin, MAX_TEXT_BYTES } from '../../lib/notations/field-schemas.ts';
 import type { NetworkSettings } from '../needs.ts';
-import { usableAliases, WantedAttachment, type Unattached } from './attachment.ts';
+import { MAX_ATTACHMENTS, usableAliases, WantedAttachment, type Unattached } from './attachment.ts';
 import { containersIn, type Member } from './members.ts';
 
 /** As long as dockerd waits for a manager. */
@@ -72,6 +72,9 @@ export class Attachments {
         'invalid',
         'the names of a network of the cluster and of a container in it are 4 KB at most',
       );
+    }
+    if (this.#rows.all().length >= MAX_ATTACHMENTS) {
+      throw new EngineError('failed', `a node has ${MAX_ATTACHMENTS} containers in networks of the cluster at most`);
     }
     const id = newId();
     const waiting = Promise.withResolvers<Row>();
