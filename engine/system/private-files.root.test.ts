@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readdirSync, statSync } from 'node:fs';
+import { chmodSync, mkdtempDisposableSync, readdirSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
+import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
+import { compileLookInto } from '@gantry/testing/look-into.ts';
 import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
@@ -31,8 +34,13 @@ suite('a local user', { concurrency: false }, () => {
     chmodSync(engine.directory, 0o755);
     const layer = new TarWriter().add({ name: 'bin/setuid', content: '#!/bin/sh\nid', mode: 0o4755 }).end();
     await engine.post('/images/load?quiet=1', imageArchive(layer, ['setuid:1']));
-    const script = 'cp /bin/busybox /become && chmod 4755 /become; echo secret | tee /v/file; sleep 600';
-    id = await engine.run(['sh', '-c', script], { Env: ['PASSWORD=hidden'], HostConfig: { Binds: ['data:/v'] } });
+    const script =
+      'for place in / /v/ /anonymous/; do cp /bin/busybox ${place}become && chmod 4755 ${place}become; done; echo secret | tee /v/file; sleep 600';
+    id = await engine.run(['sh', '-c', script], {
+      Env: ['PASSWORD=hidden'],
+      Volumes: { '/anonymous': {} },
+      HostConfig: { Binds: ['data:/v'] },
+    });
     const said = await engine.stream('GET', `/containers/${id}/logs?stdout=1&follow=1`);
     await once(said, 'data');
     said.destroy();
@@ -40,16 +48,40 @@ suite('a local user', { concurrency: false }, () => {
   });
   after(async () => await engine[Symbol.asyncDispose]());
 
-  test('runs no setuid program of a container or of an image', async () => {
+  test('runs no setuid program of a container, of an image or of a volume', async () => {
     const { body } = await engine.get<{ GraphDriver: { Data: { UpperDir: string } } }>('/images/setuid:1/json');
 
     for (const program of [
       join(engine.dataRoot, 'writable', id, 'upper/become'),
       join(body.GraphDriver.Data.UpperDir, 'bin/setuid'),
+      join(engine.dataRoot, 'volumes/data/_data/become'),
+      await anonymousFile('become'),
     ]) {
       assert.equal(statSync(program).mode & 0o7777, 0o4755, program); // it would work from there
       await assert.rejects(asNobody(program, 'id'), { code: 'EACCES' }, program);
     }
+  });
+
+  async function anonymousFile(name: string): Promise<string> {
+    const { body } = await engine.get<Inspect>(`/containers/${id}/json`);
+    return join(body.Mounts.find(({ Destination }) => Destination === '/anonymous')!.Source, name);
+  }
+
+  test('gets no rights by a setuid program, though a container runs as the same user', async () => {
+    using place = mkdtempDisposableSync(join(tmpdir(), 'gantry-setuid-'));
+    chmodSync(place.path, 0o755);
+    const program = join(place.path, 'user');
+    compileLookInto(program);
+    chmodSync(program, 0o4755);
+    const binds = { HostConfig: { Binds: ['data:/v', `${place.path}:/from:ro`] } };
+    await engine.wait(await engine.run(['sh', '-c', 'cp /from/user /v/user && chmod 4755 /v/user'], binds));
+    const other = await engine.run(['sleep', '600'], { User: String(NOBODY), HostConfig: { Binds: ['data:/v'] } });
+    const { body } = await engine.get<Inspect>(`/containers/${other}/json`);
+    const inside = `/proc/${body.State.Pid}/root/v/user`;
+
+    assert.equal(await asNobody(program), '0\n'); // it would give rights from another place
+    assert.equal(statSync(inside).mode & 0o7777, 0o4755);
+    assert.equal(await asNobody(inside), `${NOBODY}\n`);
   });
 
   test('reads no volume, log, record, or folder of a shim', async () => {

@@ -66,6 +66,7 @@ static void drop_rights(void) {
   if (setgroups(0, NULL) != 0 || setresgid(NOBODY, NOBODY, NOBODY) != 0 || setresuid(NOBODY, NOBODY, NOBODY) != 0)
     fail("setresuid");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("PR_SET_NO_NEW_PRIVS");
+  prctl(PR_SET_DUMPABLE, 0); // no core, and nothing for other processes of that user
 }
 
 int main(int argc, char **argv) {

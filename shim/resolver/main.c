@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -103,6 +104,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   signal(SIGPIPE, SIG_IGN);
+  prctl(PR_SET_DUMPABLE, 0); // a hostile packet that ends it must not fill the disk with its memory, again and again
   char path[512];
   snprintf(path, sizeof path, "%s/lock", argv[1]);
   int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
