@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 {
     parse_arguments(argc, argv);
     take_descriptors();
-    umask(022);
+    umask(077);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) fail("become the subreaper");
     spare_from_oom();
     enter_own_mounts();

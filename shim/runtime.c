@@ -11,16 +11,22 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static pid_t start_pid = -1, delete_pid = -1;
 
+static int open_private(const char *path)
+{
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
 /* In the format of the runtime's own messages, because the daemon reads those. */
 static void complain(const char *path, int error)
 {
-    int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    AUTO_CLOSE int log = open_private(path);
     dprintf(log, "{\"level\":\"error\",\"msg\":\"cannot run the runtime %s: %s\"}\n", options.runtime, strerror(error));
 }
 
@@ -45,6 +51,7 @@ static void default_signals(void)
 
 pid_t spawn_runtime(const struct runtime_call *call)
 {
+    close(open_private(call->log)); /* the runtime would create it readable for everybody */
     pid_t parent = getpid(), pid = fork();
     if (pid > 0) setpgid(pid, pid); /* to be killed with its helpers; by both, as either may be the first */
     if (pid != 0) return pid;
@@ -56,6 +63,7 @@ pid_t spawn_runtime(const struct runtime_call *call)
     sigprocmask(SIG_SETMASK, &none, NULL);
     default_signals();
     restore_oom_score(call->oom_score);
+    umask(022); /* the runtime makes files of the container */
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (enum stream stream = STDIN; stream <= STDERR; stream++) {
         int end = call->ends[stream] >= 0 ? call->ends[stream] : null;

@@ -84,6 +84,24 @@ suite('a local user', { concurrency: false }, () => {
     assert.equal(await asNobody(inside), `${NOBODY}\n`);
   });
 
+  test('has no rights to the files of a shim, whatever the folder above allows', async () => {
+    const failing = await engine.create(['/nosuch']);
+    await engine.post(`/containers/${failing}/start`);
+    const { body } = await engine.post<{ Id: string }>(`/containers/${id}/exec`, { Cmd: ['sleep', '600'] });
+    await engine.post(`/exec/${body.Id}/start`, { Detach: true });
+
+    const shims = join(engine.directory, 'exec/shims');
+    const files = readdirSync(shims, { recursive: true, encoding: 'utf8' });
+    const readable = files.filter((name) => (statSync(join(shims, name)).mode & 0o077) !== 0);
+
+    assert.ok(files.includes(`${id}/runtime.log`));
+    // The number of the process, which everybody finds in /proc.
+    assert.deepEqual(
+      readable.filter((name) => !name.endsWith('/pid')),
+      [],
+    );
+  });
+
   test('reads no volume, log, record, or folder of a shim', async () => {
     for (const path of [
       join(engine.dataRoot, 'volumes/data/_data/file'),
