@@ -23,3 +23,10 @@ for (const text of ['', 'unix://', '/run/a.sock', 'fd://3', 'tcp://a:b', 'tcp://
     assert.throws(() => parseHost(text, false), /is not a host/);
   });
 }
+
+test('the path of a socket is as long as the kernel takes', () => {
+  const path = `/${'ö'.repeat(53)}`;
+
+  assert.deepEqual(parseHost(`unix://${path}`, false), { kind: 'unix', path });
+  assert.throws(() => parseHost(`unix://${path}p`, false), /: the path of a socket has at most 107 bytes$/);
+});

@@ -1,4 +1,5 @@
 import { EngineError } from '../lib/errors.ts';
+import { MAX_SOCKET_PATH_BYTES } from '../lib/failure-message.ts';
 
 /** An address on which the daemon listens. */
 export type Host = Readonly<
@@ -15,7 +16,12 @@ const TLS_PORT = 2376;
 export function parseHost(text: string, tls: boolean): Host {
   if (text === 'fd://') return { kind: 'passed' };
   const [, path] = /^unix:\/\/(\/.+)$/s.exec(text) ?? [];
-  if (path !== undefined) return { kind: 'unix', path };
+  if (path !== undefined) {
+    if (Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES) {
+      throw new EngineError('invalid', `${text}: the path of a socket has at most ${MAX_SOCKET_PATH_BYTES} bytes`);
+    }
+    return { kind: 'unix', path };
+  }
   const match = /^tcp:\/\/(\[[0-9a-f:.%]+\]|[^:/[\]]*)(?::(\d{1,5}))?\/?$/i.exec(text);
   const port = match?.[2] === undefined ? (tls ? TLS_PORT : PLAIN_PORT) : Number(match[2]);
   if (match === null || port > 65_535) {

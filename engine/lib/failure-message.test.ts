@@ -51,4 +51,18 @@ suite('the message of a failure', () => {
   test('an unknown host has its name', async () => {
     assert.equal(messageOf(await failureOf(lookup('nowhere.invalid'))), 'nowhere.invalid: no such host');
   });
+
+  for (const host of ['a'.repeat(300), `${'a'.repeat(60)}.`.repeat(5), `${'a'.repeat(70)}.invalid`]) {
+    test(`the host ${host.slice(0, 75)}… of ${host.length} letters is unknown`, async () => {
+      assert.equal(messageOf(await failureOf(lookup(host))), `${host}: no such host`);
+    });
+  }
+
+  test('a path that is too long for a socket is told as such', async () => {
+    const path = `/tmp/${'p'.repeat(200)}`;
+
+    const message = messageOf(await failureOf(once(connect(path), 'connect')));
+
+    assert.equal(message, `${path}: the path of a socket has at most 107 bytes`);
+  });
 });

@@ -4,7 +4,10 @@ import { getSystemErrorMessage } from 'node:util';
 import { EngineError } from './errors.ts';
 
 const ERRNO: ReadonlyMap<string, number> = new Map(Object.entries(constants.errno));
-const NO_SUCH_HOST: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ENODATA', 'EAI_NODATA']);
+/** `EINVAL` is the answer for a name that is too long. */
+const NO_SUCH_HOST: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ENODATA', 'EAI_NODATA', 'EINVAL']);
+/** The most that the kernel takes as the path of a socket, in bytes. */
+export const MAX_SOCKET_PATH_BYTES = 107;
 
 /**
  * Returns the message of a failure for a client. Of a failed system call it tells the reason, without the names of the
@@ -17,6 +20,12 @@ export function messageOf(failure: unknown): string {
   return failure instanceof EngineError ? failure.message : (systemMessage(failure) ?? failure.message);
 }
 
+/** Whether the name of a host could not be resolved. */
+export function isUnknownHost(error: Error): boolean {
+  const { code = '', hostname } = error as SystemFailure;
+  return hostname !== undefined && NO_SUCH_HOST.has(code);
+}
+
 type SystemFailure = Error &
   Partial<Record<'code' | 'syscall' | 'path' | 'address' | 'hostname', string>> & { port?: number };
 
@@ -26,9 +35,16 @@ function systemMessage(error: Error): string | undefined {
   const { code = '', syscall, path, address, port, hostname } = error as SystemFailure;
   if (code === 'ERR_INVALID_ARG_VALUE' && /null bytes/.test(error.message)) return 'a name with a NUL byte is invalid';
   if (syscall === undefined) return undefined; // an error of our own
-  if (hostname !== undefined && NO_SUCH_HOST.has(code)) return `${hostname}: no such host`;
+  if (isUnknownHost(error)) return `${hostname}: no such host`;
+  if (code === 'EINVAL' && isLongSocketPath(address)) {
+    return `${address}: the path of a socket has at most ${MAX_SOCKET_PATH_BYTES} bytes`;
+  }
   const errno = ERRNO.get(code);
   if (errno === undefined) return undefined;
   const place = syscall.startsWith('spawn') ? path : [address, port].filter((part) => part !== undefined).join(':');
   return `${place ? `${place}: ` : ''}${getSystemErrorMessage(-errno)}`;
+}
+
+function isLongSocketPath(address = ''): boolean {
+  return address.startsWith('/') && Buffer.byteLength(address) > MAX_SOCKET_PATH_BYTES;
 }

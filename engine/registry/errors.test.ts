@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { lookup } from 'node:dns/promises';
 import { test } from 'node:test';
 
-import { refusalOf } from './errors.ts';
+import { reasonOf, refusalOf } from './errors.ts';
 
 const ANSWER = { status: 401, statusText: 'Unauthorized', challenge: undefined };
 
@@ -36,6 +37,13 @@ for (const [body, reason] of serverErrors) {
     assert.equal(message, `received unexpected HTTP status: 503 Service Unavailable${reason}`);
   });
 }
+
+test('a host with a name that is too long is unknown', async () => {
+  const host = 'a'.repeat(300);
+  const failure: unknown = await lookup(host).catch((error: unknown) => error);
+
+  assert.equal(reasonOf(failure, new URL('http://x.test')), 'dial tcp: lookup x.test: no such host');
+});
 
 test('the error of a challenge counts before the body; one that is not known does not', () => {
   const [known, unknown] = ['insufficient_scope', 'constructor'].map(

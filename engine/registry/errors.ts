@@ -1,5 +1,6 @@
 import { parseBoundedJson } from '../lib/bounded-json.ts';
 import { EngineError } from '../lib/errors.ts';
+import { isUnknownHost, messageOf } from '../lib/failure-message.ts';
 
 type Details = { code?: string; status?: number; retryAfter?: string | undefined; cause?: unknown };
 
@@ -113,14 +114,14 @@ export function reasonOf(error: unknown, url: URL): string {
     port?: number;
   };
   if (code === 'ECONNREFUSED') return `dial tcp ${address}:${port}: connect: connection refused`;
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `dial tcp: lookup ${url.hostname}: no such host`;
+  if (isUnknownHost(found)) return `dial tcp: lookup ${url.hostname}: no such host`;
   if (code === 'ENETUNREACH') return `dial tcp ${address}:${port}: connect: network is unreachable`;
   if (/WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG/.test(code))
     return 'http: server gave HTTP response to HTTPS client';
   if (/SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|ISSUER/.test(code)) {
     return 'x509: certificate signed by unknown authority';
   }
-  return found.message || code || found.name;
+  return messageOf(found) || code || found.name;
 }
 
 function innermost(error: unknown): Error {

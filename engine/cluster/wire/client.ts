@@ -5,6 +5,7 @@ import type { Static, TSchema } from 'typebox';
 
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError, hasCode, type ErrorKind } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 import { Refusal } from './schemas.ts';
 
@@ -150,7 +151,7 @@ function brokenOff(error: Error, address: string): Error {
 
 function notReached(error: Error, address: string): Error {
   if (error instanceof NotReached || error instanceof EngineError) return error;
-  const reason = hasCode(error, 'ERR_TLS_CERT_ALTNAME_INVALID') ? 'it is no manager of this cluster' : error.message;
+  const reason = hasCode(error, 'ERR_TLS_CERT_ALTNAME_INVALID') ? 'it is no manager of this cluster' : messageOf(error);
   return new NotReached(`${address}: ${reason}`, { cause: error });
 }
 

@@ -171,6 +171,16 @@ for (const [name, flags, message] of [
   ],
   ['a group that does not exist', ['--group=nobody-has-this'], /group nobody-has-this does not exist/],
   ['a host of an unknown kind', ['--host=fd://'], /fd:\/\//],
+  [
+    'a host with an unknown name',
+    ['--host=tcp://x.invalid:1', '--insecure-tcp'],
+    /: cannot listen: x.invalid: no such host\n$/,
+  ],
+  [
+    'a socket with a long path',
+    [`--host=unix:///tmp/${'p'.repeat(200)}`],
+    /: the path of a socket has at most 107 bytes\n$/,
+  ],
   ['TLS without a certificate', ['--host=tcp://127.0.0.1:2376', '--tls'], /tlscert/],
   [
     'a certificate that is not there',

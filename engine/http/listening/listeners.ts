@@ -10,6 +10,7 @@ import { isLoopback, parseHost } from '../../config/hosts.ts';
 import { groupId } from '../../host/groups.ts';
 import { passedSockets, type PassedSocket } from '../../host/passed-sockets.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import { makeFolders } from '../../lib/folders.ts';
 import { CanonicalResponse } from '../canonical-headers.ts';
 import { apiVersionsOf } from '../versions/api-version.ts';
@@ -78,9 +79,18 @@ async function openTcp(
   const server = config.tls ? createTlsServer(config) : createServer(SERVER_OPTIONS);
   const connections = serve(server, config.tls ? listener : overPlainTcp(listener), apiVersionsOf(config).max);
   server.listen({ host: address, port, backlog: longestQueue() });
-  await once(server, 'listening');
+  await listening(server);
   const host = tcpHost(server.address() as AddressInfo);
   return { host, [Symbol.asyncDispose]: async () => await close(server, pending, connections) };
+}
+
+/** Waits until a server listens. Throws `failed` with its address, which may be in use. */
+async function listening(server: Server): Promise<void> {
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    throw new EngineError('failed', `cannot listen: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 function tcpHost({ family, address, port }: AddressInfo): string {
@@ -101,7 +111,7 @@ async function openPassed(
   const server = path === undefined && config.tls ? createTlsServer(config) : createServer(SERVER_OPTIONS);
   const connections = serve(server, isPlainTcp ? overPlainTcp(listener) : listener, apiVersionsOf(config).max);
   server.listen({ fd, backlog: longestQueue() });
-  await once(server, 'listening');
+  await listening(server);
   const host = path === undefined ? tcpHost(server.address() as AddressInfo) : `unix://${path}`;
   return { host, [Symbol.asyncDispose]: async () => await close(server, pending, connections) };
 }
@@ -119,7 +129,7 @@ async function openUnix(
   const server = createServer(SERVER_OPTIONS);
   const connections = serve(server, listener, apiVersionsOf(config).max);
   server.listen({ path, backlog: longestQueue() });
-  await once(server, 'listening');
+  await listening(server);
   chmodSync(path, 0o660);
   if (gid !== undefined) chownSync(path, 0, gid);
   return {
