@@ -242,3 +242,37 @@ test('addresses of Redis that cannot be are told', async () => {
   );
   assert.match(await problemsOf({ kind: 'memory', cluster: ['redis://b:1'] }), /memory has no cluster/);
 });
+
+test('no more than 100 requests are under way at once, though gateway and Redis stand still for longer than a lease', async () => {
+  await using redis = await TestRedis.start();
+  await using upstream = await TestUpstream.start();
+  const held = upstream.hold('/held');
+  await using gateway = await TestGateway.start({
+    upstream: upstream.url,
+    limits: { anonymous: 1000 },
+    store: { kind: 'redis', url: redis.url, leaseSeconds: 3 },
+  });
+  /** 503 is no decision. */
+  const ask = async (): Promise<number> => {
+    const { status } = await gateway.request('/held');
+    return status === 503 ? await sleep(50).then(ask) : status;
+  };
+  const begun = Array.from({ length: 150 }, ask);
+  await upstream.until(() => held.waiting() === 100);
+
+  gateway.signal('SIGSTOP');
+  await sleep(5000);
+  gateway.signal('SIGCONT');
+  const afterGateway = await Promise.all(Array.from({ length: 20 }, ask));
+  redis.freeze();
+  await sleep(5000);
+  redis.thaw();
+  const afterRedis = await Promise.all(Array.from({ length: 20 }, ask));
+
+  const most = held.waiting();
+  held.release();
+  const statuses = await Promise.all(begun);
+  assert.equal(most, 100);
+  assert.deepEqual(new Set([...afterGateway, ...afterRedis]), new Set([403]));
+  assert.equal(statuses.filter((status) => status === 200).length, 100);
+});

@@ -24,14 +24,15 @@ export class Renewal implements Disposable {
     this.#calls = calls;
     this.#most = most;
     this.#rules = rules;
-    this.#timer = setInterval(() => this.#renew(), (leaseSeconds * 1000) / 3).unref();
+    this.#timer = setInterval(() => this.renew(), (leaseSeconds * 1000) / 3).unref();
   }
 
   [Symbol.dispose](): void {
     clearInterval(this.#timer);
   }
 
-  #renew(): void {
+  /** Renews all leases as soon as no call is under way. */
+  renew(): void {
     const rules = this.#rules();
     if (rules === undefined || this.#toRenew().length === 0) return;
     this.#calls.whenQuiet(() => this.#send(rules));

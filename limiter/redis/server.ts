@@ -10,9 +10,18 @@ import { decodeVerdicts, encodeCall, type MarkedVerdict } from './wire.ts';
 
 const SCRIPT_SHA = createHash('sha1').update(SCRIPT).digest('hex');
 
+/** The server is asked each second, so that it stands still when it says nothing for longer. */
+const MIN_SILENCE_MS = 2500;
+/** All gateways have renewed their leases this long after the server's return. */
+const RENEWAL_GRACE_MS = 5000;
+
 /** The options that a call uses, and the callbacks for troubles. */
 type Settings = Required<Pick<RedisStoreOptions, 'timeoutMs' | 'leaseSeconds' | 'reportError' | 'reportBack'>> &
-  Pick<RedisStoreOptions, 'now'>;
+  Pick<RedisStoreOptions, 'now'> &
+  Readonly<{
+    /** Called when the server is back after a silence in which leases may have ended. */
+    reportSilence: () => void;
+  }>;
 
 /**
  * The server, or those of a cluster: whether it is there, what time it is, and the script that is run in it.
@@ -27,7 +36,12 @@ export class Server implements Disposable {
   /** Names this process in leases. */
   readonly #gateway = randomInt(1, 2 ** 32 - 1);
   #clockOffsetMs = 0;
-  #answeredAt = 0;
+  #answeredAt = performance.now();
+  /** The beginning of the server's last long silence, and the moment up to which it matters, by `performance.now()`. */
+  #silentFrom = 0;
+  #silentUntil = 0;
+  /** The server's time is known. */
+  #isTimeKnown = false;
   /** There were troubles, and since then no answer; or none but refusals to work. */
   #troubled: 'lost' | 'refusing' | undefined;
 
@@ -71,7 +85,10 @@ export class Server implements Disposable {
     const first = batch.shares[0]?.caller.redisKey ?? '';
     try {
       const { nowMs, verdicts } = decodeVerdicts(await this.#patience.within(this.#evaluate(batch, first)));
-      if (this.#settings.now === undefined) this.#clockOffsetMs = nowMs - (sentAt + Date.now()) / 2;
+      if (this.#settings.now === undefined) {
+        this.#clockOffsetMs = nowMs - (sentAt + Date.now()) / 2;
+        this.#isTimeKnown = true;
+      }
       return verdicts;
     } catch (error) {
       this.#troubled = error instanceof NoAnswer ? 'lost' : 'refusing';
@@ -112,7 +129,8 @@ export class Server implements Disposable {
     const keys = batch.shares.map(({ caller }) => caller.redisKey);
     if (!this.#link.isThere(first)) throw new Error('redis is not there');
     const { now, leaseSeconds } = this.#settings;
-    const args = [String(keys.length), ...keys, encodeCall(batch, now?.() ?? 0, this.#gateway, leaseSeconds)];
+    const sender = { nowMs: now?.() ?? 0, gateway: this.#gateway, leaseSeconds, heardSeconds: this.#heardSeconds() };
+    const args = [String(keys.length), ...keys, encodeCall(batch, sender)];
     let reply: Buffer | null;
     try {
       reply = await this.#link.send(first, ['EVALSHA', SCRIPT_SHA, ...args]);
@@ -126,6 +144,13 @@ export class Server implements Disposable {
     return reply;
   }
 
+  #heardSeconds(): number {
+    if (!this.#isTimeKnown) return 0;
+    const now = performance.now();
+    const heardAt = now < this.#silentUntil ? this.#silentFrom : this.#answeredAt;
+    return Math.floor((this.nowMs() - (now - heardAt)) / 1000);
+  }
+
   #trouble(error: unknown): void {
     this.#troubled ??= 'lost';
     this.#settings.reportError(error);
@@ -133,7 +158,13 @@ export class Server implements Disposable {
 
   /** Something has come from a server, however late; a script that was run ends all troubles. */
   #heard(ended: 'lost' | 'all'): void {
+    const before = this.#answeredAt;
     this.#answeredAt = performance.now();
+    if (this.#answeredAt - before > MIN_SILENCE_MS) {
+      this.#silentFrom = before;
+      this.#silentUntil = this.#answeredAt + RENEWAL_GRACE_MS;
+      this.#settings.reportSilence();
+    }
     if (this.#troubled === undefined || (ended === 'lost' && this.#troubled === 'refusing')) return;
     this.#troubled = undefined;
     this.#settings.reportBack();

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { test } from 'node:test';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 
@@ -121,4 +123,90 @@ test('a frozen server costs no processor time', async () => {
   await Promise.all(asked);
 
   assert.ok(Math.min(...milliseconds) < 15, `${milliseconds.join(', ')} ms of 100`);
+});
+
+const LEASE_SECONDS = 3;
+const short = { limit: 1_000_000, windowSeconds: 1 };
+
+/** A gateway that may have 100 requests of a caller under way; all of its windows are over after a second. */
+async function startBounded(redis: TestRedis) {
+  const store = new RedisStore({ url: redis.url, timeoutMs: 1000, leaseSeconds: LEASE_SECONDS });
+  await store.ready();
+  const categories = { core: { limit: 'caller', windowSeconds: 1 } } as const;
+  const rules = limitRules({
+    categories,
+    restPoints: short,
+    cpu: { totalSeconds: 2000, graphqlSeconds: 60, windowSeconds: 1 },
+  });
+  const limiter = new RateLimiter({ store, rules });
+  const endpoint = limiter.endpoint({ name: 'GET /' });
+  const ask = async (): Promise<Decision> => {
+    const decision = await limiter.admit(user, endpoint);
+    return !decision.allowed && decision.kind === 'unavailable' ? await sleep(20).then(ask) : decision;
+  };
+  return {
+    /** Of that many requests, so many pass and go on. */
+    admit: async (count: number): Promise<number> => {
+      const decisions = await Promise.all(Array.from({ length: count }, ask));
+      return decisions.filter(({ allowed }) => allowed).length;
+    },
+    [Symbol.asyncDispose]: async () => await limiter[Symbol.asyncDispose](),
+  };
+}
+
+test('requests that go on count after a standstill of their gateway that outlasts its lease', async () => {
+  await using redis = await TestRedis.start();
+  await using gateway = await startBounded(redis);
+  const before = await gateway.admit(150);
+
+  standStill((LEASE_SECONDS + 2) * 1000);
+  const after = await gateway.admit(50);
+
+  assert.deepEqual([before, after], [100, 0]);
+});
+
+test('requests of all gateways count after a standstill of the server that outlasts their leases', async () => {
+  await using redis = await TestRedis.start();
+  await using one = await startBounded(redis);
+  await using other = await startBounded(redis);
+  const before = [await one.admit(60), await other.admit(150)];
+
+  redis.freeze();
+  await sleep((LEASE_SECONDS + 6) * 1000); // the connections are given up meanwhile
+  redis.thaw();
+  const after = await Promise.all([one.admit(50), other.admit(50)]);
+
+  assert.deepEqual(before, [60, 40]);
+  assert.deepEqual(after, [0, 0]);
+});
+
+test('after a standstill of the server the leases of others last until they can be renewed', async () => {
+  await using redis = await TestRedis.start();
+  await using one = await startBounded(redis);
+  const program = `
+    import { RateLimiter } from ${JSON.stringify(new URL('../limiter.ts', import.meta.url).href)};
+    import { RedisStore } from ${JSON.stringify(new URL('store.ts', import.meta.url).href)};
+    const store = new RedisStore({ url: ${JSON.stringify(redis.url)}, timeoutMs: 20_000, leaseSeconds: ${LEASE_SECONDS} });
+    await store.ready();
+    const limiter = new RateLimiter({ store });
+    const endpoint = limiter.endpoint({ name: 'GET /' });
+    for (let n = 0; n < 40; n += 1) await limiter.admit(${JSON.stringify(user)}, endpoint);
+    console.log('ready');
+    setInterval(() => undefined, 1000);
+  `;
+  const other = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  using undo = new DisposableStack();
+  undo.defer(() => void other.kill('SIGKILL'));
+  await once(other.stdout, 'data');
+  const before = await one.admit(10);
+
+  redis.freeze();
+  other.kill('SIGSTOP'); // it cannot renew yet
+  await sleep((LEASE_SECONDS + 2) * 1000);
+  redis.thaw();
+  const after = await one.admit(100);
+
+  assert.deepEqual([before, after], [10, 50]);
 });

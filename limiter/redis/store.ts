@@ -44,7 +44,9 @@ export class RedisStore implements LimitStore {
     this.#refusals = rememberRefusals ? new KnownRefusals() : undefined;
     this.#callers = new KnownCallers(prefix);
     this.#ends = new WaitingEnds(most, (caller) => this.#sendEnds(caller));
-    this.#server = new Server(options, { timeoutMs, leaseSeconds, reportError, reportBack, ...(now && { now }) });
+    const reportSilence = (): void => this.#renewal.renew();
+    const reports = { reportError, reportBack, reportSilence };
+    this.#server = new Server(options, { timeoutMs, leaseSeconds, ...reports, ...(now && { now }) });
     this.#calls = new Calls(this.#server, most, {
       leaves: (batch) => this.#ends.goAlong(batch),
       decided: (batch, verdicts) => this.#note(batch, verdicts),

@@ -32,10 +32,20 @@ const NO_LIMIT = 0xff_ff_ff_ff;
 const WINDOW_KINDS = 4;
 
 /** The time, the rules, and where the operations begin. */
-const HEADER_BYTES = 72;
+const HEADER_BYTES = 76;
+
+/** The process that makes a call. */
+type Sender = Readonly<{
+  /** 0: the server's clock. */
+  nowMs: number;
+  gateway: number;
+  leaseSeconds: number;
+  /** The server's time when it last said something, or before its last long silence; 0: unknown. */
+  heardSeconds: number;
+}>;
 
 /** The script's one argument: the rules, the kinds of decisions, each caller's operations in the order of the keys. */
-export function encodeCall(batch: Batch, nowMs: number, gateway: number, leaseSeconds: number): Buffer {
+export function encodeCall(batch: Batch, sender: Sender): Buffer {
   const decisions: Decision[] = [];
   const kinds: number[] = [];
   for (const { operations } of batch.shares) {
@@ -45,7 +55,7 @@ export function encodeCall(batch: Batch, nowMs: number, gateway: number, leaseSe
   }
   const operationsAt = HEADER_BYTES + decisions.length * DECISION_BYTES;
   const out = Buffer.allocUnsafe(operationsAt + batch.size * OPERATION_BYTES + batch.shares.length * 2);
-  encodeHeader(out, batch.rules, nowMs, gateway, leaseSeconds, operationsAt);
+  encodeHeader(out, batch.rules, sender, operationsAt);
   encodeDecisions(out, decisions);
   let at = operationsAt;
   let next = 0;
@@ -61,13 +71,10 @@ export function encodeCall(batch: Batch, nowMs: number, gateway: number, leaseSe
   return out;
 }
 
-/** `nowMs` 0: the server's clock. */
 function encodeHeader(
   out: Buffer,
   rules: LimitRules,
-  nowMs: number,
-  gateway: number,
-  leaseSeconds: number,
+  { nowMs, gateway, leaseSeconds, heardSeconds }: Sender,
   operationsAt: number,
 ): void {
   const { concurrent, restPoints, graphqlPoints, cpu, contentPerMinute, contentPerHour } = rules;
@@ -76,6 +83,7 @@ function encodeHeader(
     operationsAt,
     gateway,
     leaseSeconds,
+    heardSeconds,
     concurrent.limit,
     restPoints.limit,
     spanOf(restPoints),

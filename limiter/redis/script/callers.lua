@@ -47,11 +47,12 @@ for k = 1, #keys do
     if hourEnd <= now or hourEnd > lastHour then hourUsed, hourEnd = 0, 0 end
     if cpuEnd <= now or cpuEnd > lastCpu then cpuUsed, graphqlUsed, cpuEnd = 0, 0, 0 end
     if holder == gateway then
-      if believed > now and believed <= lastLease then mine = count end
+      mine = count
     else
       whole = true
-      if count > 0 and believed > now and believed <= lastLease then
+      if count > 0 and believed > leaseNow and believed <= lastLease then
         others = count
+        if believed <= now then believed = renewedBy end
         keptLeases = pack('<I2I4I4', count, holder, believed)
         latest = believed
       end
@@ -64,13 +65,12 @@ for k = 1, #keys do
     for _ = 1, moreLeases do
       count, holder, believed, p = unpackStruct('<I2I4I4', value, p)
       if believed > before then before = believed end
-      if believed > now and believed <= lastLease then
-        if holder == gateway then mine = count
-        else
-          others = others + count
-          keptLeases = keptLeases .. pack('<I2I4I4', count, holder, believed)
-          if believed > latest then latest = believed end
-        end
+      if holder == gateway then mine = count
+      elseif believed > leaseNow and believed <= lastLease then
+        others = others + count
+        if believed <= now then believed = renewedBy end
+        keptLeases = keptLeases .. pack('<I2I4I4', count, holder, believed)
+        if believed > latest then latest = believed end
       end
     end
     for _ = 1, moreWindows do

@@ -20,14 +20,17 @@
         end
         body = table.concat(parts)
       end
+      -- A value with leases outlasts a server that stands still for as long as a lease.
+      local seconds = latest - now + 1
+      if mine > 0 or keptLeases ~= '' then seconds = seconds + lease end
       if latest <= now then
         call('DEL', key)
       elseif value and latest == before and #value == #body then
         call('SETRANGE', key, '0', body)
       else
         local written
-        if value then written = call('SET', key, body, 'EX', tostring(latest - now + 1))
-        else written = call('SET', key, body, 'NX', 'EX', tostring(latest - now + 1)) end
+        if value then written = call('SET', key, body, 'EX', tostring(seconds))
+        else written = call('SET', key, body, 'NX', 'EX', tostring(seconds)) end
         -- Something that is no string, which could not be read.
         if not written then for n = firstReply, replied do replies[n] = FOREIGN end end
       end
