@@ -42,7 +42,9 @@ export function pushCorsHeaders(headers: string[], { req, gateway, policy }: Exc
   if (policy.config.cors === 'own') return pushOwn(headers);
   if (policy.config.cors === 'off' || origin === undefined) return;
   const learned = gateway.origins.find(origin);
-  if (learned !== undefined) headers.push(...learned, 'access-control-expose-headers', RATE_HEADERS);
+  if (learned === undefined) return;
+  for (const word of learned) headers.push(word);
+  headers.push('access-control-expose-headers', RATE_HEADERS);
 }
 
 /** Appends to the headers of an upstream's answer: a page that may read it may read the limits, too. */

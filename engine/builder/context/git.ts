@@ -38,7 +38,8 @@ async function fetchRef(git: (...words: string[]) => Promise<void>, ref: string)
       await git('checkout', '--quiet', 'FETCH_HEAD');
     };
   const attempts = [fetched('--depth', '1', 'origin', '--', ref), fetched('origin', '--', ref)];
-  if (ref === 'HEAD') attempts.push(...['master', 'main'].map((branch) => fetched('origin', '--', branch)));
+  const branches = ref === 'HEAD' ? ['master', 'main'] : [];
+  for (const branch of branches) attempts.push(fetched('origin', '--', branch));
   if (COMMIT.test(ref)) {
     // No server gives a commit by the beginning of its id.
     attempts.push(async () => {

@@ -2,9 +2,12 @@ import type { Duplex } from 'node:stream';
 
 import type { Static, TSchema } from 'typebox';
 
+import { parseBoundedJson, UnboundedJsonError } from '../../lib/bounded-json.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 
 const MAX_LINE_LETTERS = 8 * 1024 * 1024;
+/** A node gets all of its tasks in one message. */
+const MAX_VALUES = 1_000_000;
 const MAX_REASON_LETTERS = 300;
 
 type Handlers<S extends TSchema> = Readonly<{
@@ -63,9 +66,9 @@ export class Channel<S extends TSchema, Out> implements Disposable {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseBoundedJson(text, { maxValues: MAX_VALUES });
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
+    if (error instanceof SyntaxError || error instanceof UnboundedJsonError) return undefined;
     throw error;
   }
 }

@@ -6,6 +6,7 @@ import type { TLSSocket } from 'node:tls';
 import type { Logger } from 'pino';
 import type { Static, TSchema } from 'typebox';
 
+import { parseBoundedJson } from '../../lib/bounded-json.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
@@ -181,7 +182,7 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
     chunks.push(chunk);
   }
   try {
-    return JSON.parse(Buffer.concat(chunks).toString());
+    return parseBoundedJson(Buffer.concat(chunks).toString());
   } catch (error) {
     throw new EngineError('invalid', 'the request is not JSON', { cause: error });
   }
