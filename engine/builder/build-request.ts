@@ -1,7 +1,6 @@
 import { parseFile, type ParsedFile } from '../buildfile/parse.ts';
 import { planOf, type Plan } from '../buildfile/stages.ts';
 import type { Engine } from '../engine.ts';
-import type { Report } from '../images/progress.ts';
 import type { Image } from '../images/store.ts';
 import { EngineError } from '../lib/errors.ts';
 import { count } from '../lib/measures.ts';
@@ -9,12 +8,13 @@ import { Build } from './build.ts';
 import { BuildContext, buildFolder } from './context/context.ts';
 import { remoteContext } from './context/remote.ts';
 import type { BuildOptions } from './options.ts';
+import type { Sink } from './output.ts';
 
 type Request = Readonly<{
   options: BuildOptions;
   /** The context, unless it is remote. */
   body: AsyncIterable<Uint8Array>;
-  report: Report;
+  client: Sink;
   signal: AbortSignal;
   wantsAux: boolean;
 }>;
@@ -24,13 +24,13 @@ type Request = Readonly<{
  * steps for later builds. Specification, endpoint 30.
  */
 export async function buildFromRequest(engine: Engine, request: Request): Promise<Image> {
-  const { options, body, report, signal, wantsAux } = request;
+  const { options, body, client, signal, wantsAux } = request;
   count('builds');
   await using folder = await buildFolder(engine);
   const { context, text, name } = await inputOf(engine, request, folder.path, body);
   const plan = planIn(name, text);
   try {
-    return await new Build(engine, { options, plan, context, folder: folder.path, report, signal, wantsAux }).run();
+    return await new Build(engine, { options, plan, context, folder: folder.path, client, signal, wantsAux }).run();
   } catch (error) {
     count(signal.aborted ? 'build_canceled' : 'error_processing_commands_error');
     throw error;
@@ -41,12 +41,14 @@ type Input = Readonly<{ context: BuildContext | undefined; name: string; text: s
 
 async function inputOf(
   engine: Engine,
-  { options, report, signal }: Request,
+  { options, client, signal }: Request,
   folder: string,
   body: AsyncIterable<Uint8Array>,
 ): Promise<Input> {
   const remote =
-    options.remote === '' ? undefined : await remoteContext(engine, options.remote, { folder, report, signal });
+    options.remote === ''
+      ? undefined
+      : await remoteContext(engine, options.remote, { folder, report: client.report, signal });
   if (remote !== undefined && 'text' in remote) return { context: undefined, name: 'Dockerfile', text: remote.text };
   const context = await BuildContext.receive(engine, remote?.archive ?? body, folder);
   const { name, text } = await context.instructions(options.file);

@@ -3,7 +3,6 @@ import type { Plan, Stage } from '../buildfile/stages.ts';
 import type { Engine } from '../engine.ts';
 import { familiarReference } from '../images/names/reference.ts';
 import { giveName } from '../images/names/tag.ts';
-import type { Report } from '../images/progress.ts';
 import type { Image } from '../images/store.ts';
 import { EngineError } from '../lib/errors.ts';
 import { shortId } from '../lib/ids.ts';
@@ -11,7 +10,8 @@ import { baseImage } from './base-images.ts';
 import { BuildArgs, unusedArgs } from './build-args.ts';
 import type { BuildContext } from './context/context.ts';
 import type { BuildOptions } from './options.ts';
-import { BuildOutput, OrderedOutputs } from './output.ts';
+import { OrderedOutputs } from './ordered-outputs.ts';
+import { BuildOutput, type Sink } from './output.ts';
 import { stagesNamed } from './stage-names.ts';
 import { buildStage, StageState } from './stage.ts';
 import { downloaded } from './steps/download.ts';
@@ -22,7 +22,7 @@ type Request = Readonly<{
   context: BuildContext | undefined;
   /** For temporary files of the build. */
   folder: string;
-  report: Report;
+  client: Sink;
   signal: AbortSignal;
   wantsAux: boolean;
 }>;
@@ -57,8 +57,8 @@ export class Build {
     this.args = new BuildArgs(request.options.args);
     this.signal = AbortSignal.any([request.signal, this.#failed.signal]);
     this.#stages = stagesNamed(request.plan.stages, request.options);
-    this.#output = new BuildOutput(request.report);
-    this.#outputs = new OrderedOutputs(request.report, this.#stages.length);
+    this.#output = new BuildOutput(request.client);
+    this.#outputs = new OrderedOutputs(request.client, request.folder, this.#stages.length);
     this.#firstSteps = firstStepsOf(this.#stages, request.plan.globalArgs.length + 1);
     this.steps = this.#firstSteps.at(-1)! + this.#stages.at(-1)!.steps.length;
   }
@@ -72,6 +72,7 @@ export class Build {
     this.#skipUnneeded(last);
     try {
       const { image } = await this.#stage(last);
+      await this.#outputs.settled();
       if (image === undefined) throw new EngineError('failed', 'No image was generated. Is your Dockerfile empty?');
       this.#tellUnusedArgs();
       this.#output.text(`Successfully built ${shortId(image.id.replace('sha256:', ''))}\n`);
@@ -83,6 +84,7 @@ export class Build {
     } catch (error) {
       this.#failed.abort(error);
       await Promise.allSettled(this.#running.values()); // no work goes on after the answer
+      await Promise.allSettled([this.#outputs.settled()]);
       throw error;
     }
   }

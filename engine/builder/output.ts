@@ -1,53 +1,38 @@
-import type { Progress, Report } from '../images/progress.ts';
+import type { Report } from '../images/progress.ts';
+
+/** The receiver of a build's lines. */
+export type Sink = Readonly<{
+  report: Report;
+  /** Waits until all lines so far are taken. */
+  taken: () => Promise<void>;
+  /** Takes lines as they are sent; the memory is free again afterwards. */
+  pass: (lines: Buffer) => Promise<void>;
+}>;
 
 /** The output of a build for its client. */
 export class BuildOutput {
-  readonly #report: Report;
+  readonly #sink: Pick<Sink, 'report' | 'taken'>;
 
-  constructor(report: Report) {
-    this.#report = report;
+  constructor(sink: Pick<Sink, 'report' | 'taken'>) {
+    this.#sink = sink;
   }
 
   /** For lines of another kind, such as those of a pull. */
   get report(): Report {
-    return this.#report;
+    return this.#sink.report;
   }
 
   text(stream: string): void {
-    this.#report({ stream });
+    this.#sink.report({ stream });
   }
 
   /** Red, as in docker, for the stderr of a step. */
   errorText(text: string): void {
-    this.#report({ stream: `\u001b[91m${text}\u001b[0m` });
-  }
-}
-
-/** Several outputs in a fixed order: the first one that has not ended is passed on at once, the others wait. */
-export class OrderedOutputs {
-  readonly #report: Report;
-  readonly #waiting: Progress[][];
-  readonly #ended: boolean[];
-  #first = 0;
-
-  constructor(report: Report, count: number) {
-    this.#report = report;
-    this.#waiting = Array.from({ length: count }, () => []);
-    this.#ended = Array.from({ length: count }, () => false);
+    this.#sink.report({ stream: `\u001b[91m${text}\u001b[0m` });
   }
 
-  at(index: number): BuildOutput {
-    return new BuildOutput((line) => {
-      if (index <= this.#first) this.#report(line);
-      else this.#waiting[index]!.push(line);
-    });
-  }
-
-  end(index: number): void {
-    this.#ended[index] = true;
-    while (this.#ended[this.#first] === true) {
-      this.#first += 1;
-      for (const line of this.#waiting[this.#first]?.splice(0) ?? []) this.#report(line);
-    }
+  /** A process waits for this, so that its output never piles up in memory. */
+  async taken(): Promise<void> {
+    await this.#sink.taken();
   }
 }

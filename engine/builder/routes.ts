@@ -3,9 +3,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { Engine } from '../engine.ts';
 import { logUnexpected } from '../http/errors.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
-import { openStream, type ResponseStream } from '../http/streams/stream.ts';
-import type { Progress } from '../images/progress.ts';
+import { openStream } from '../http/streams/stream.ts';
 import { messageOf } from '../lib/failure-message.ts';
+import { BuildAnswer } from './build-answer.ts';
 import { buildFromRequest } from './build-request.ts';
 import { buildOptions } from './options.ts';
 import { BuildQuery } from './schema.ts';
@@ -20,28 +20,21 @@ export const buildRoutes =
       handler: async (request, reply) => {
         const options = buildOptions(request.query, request.headers);
         const signal = clientGone(reply.raw);
-        const opened: { stream?: ResponseStream } = {};
-        const kept: Progress[] = [];
-        const send = (line: unknown): void => {
-          opened.stream ??= openStream(request, reply);
-          const { stream } = opened;
-          stream.line(line).catch(() => stream.output.destroy());
-        };
-        const report = (line: Progress): void => (options.isQuiet ? void kept.push(line) : send(line));
+        const answer = new BuildAnswer(() => openStream(request, reply), options.isQuiet);
         try {
           const body = request.raw;
-          const image = await buildFromRequest(engine, { options, body, report, signal, wantsAux: false });
-          if (options.isQuiet) send({ stream: `${image.id}\n` });
+          const image = await buildFromRequest(engine, { options, body, client: answer, signal, wantsAux: false });
+          if (options.isQuiet) answer.send({ stream: `${image.id}\n` });
         } catch (error) {
           if (signal.aborted) return;
-          for (const line of kept) send(line);
-          if (opened.stream === undefined) throw error;
+          await answer.sendKept();
+          if (!answer.hasBegun) throw error;
           logUnexpected(error, request);
           const message = messageOf(error);
           const code = error instanceof StepFailed ? { code: error.exitCode } : {};
-          send({ errorDetail: { ...code, message }, error: message });
+          answer.send({ errorDetail: { ...code, message }, error: message });
         }
-        opened.stream?.end();
+        answer.end();
       },
     });
   };

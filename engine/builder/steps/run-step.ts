@@ -1,5 +1,6 @@
 import { Duplex } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
+import { callbackify } from 'node:util';
 
 import type { Run } from '../../buildfile/instruction.ts';
 import { createContainer } from '../../containers/lifecycle/create.ts';
@@ -160,12 +161,10 @@ class OutputClient extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
-    try {
+    callbackify(async () => {
       this.#frames.push(chunk);
-      done();
-    } catch (error) {
-      done(error as Error);
-    }
+      await this.#output.taken(); // meanwhile the container waits, which has no log
+    })(done);
   }
 
   /** The rest of a split character. */

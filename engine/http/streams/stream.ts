@@ -8,6 +8,11 @@ import { clientGone } from './client-gone.ts';
 /** A piece for a client that has gone. */
 export class ClientGone extends Error {}
 
+/** One JSON object as a progress line. */
+export function lineOf(value: unknown): string {
+  return `${JSON.stringify(value)}\r\n`;
+}
+
 /** A response that is written piece by piece while the client reads. */
 export class ResponseStream {
   /** Aborted when the client has gone before the end. */
@@ -58,7 +63,7 @@ export class ResponseStream {
 
   /** One JSON object as a progress line. */
   async line(value: unknown): Promise<void> {
-    return await this.write(`${JSON.stringify(value)}\r\n`);
+    return await this.write(lineOf(value));
   }
 
   end(): void {
