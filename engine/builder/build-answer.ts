@@ -6,7 +6,7 @@ import type { Sink } from './output.ts';
 /** The answer to a build. It begins with the first line, so an error before it has a status of its own. */
 export class BuildAnswer implements Sink {
   readonly #open: () => ResponseStream;
-  /** Of a quiet build, which shows its lines only if it fails. */
+  /** Lines of a quiet build, which shows them only if it fails. */
   readonly #kept: LastLines | undefined;
   #stream: ResponseStream | undefined;
   #sent = Promise.resolve();

@@ -35,7 +35,7 @@ export class HeldLines {
   readonly #path: string;
   readonly #room: HeldRoom;
   #file: FileHandle | undefined;
-  /** Of whole lines. */
+  /** Bytes of whole lines. */
   #bytes = 0;
   #isClipped = false;
   /** Reused, as new ones would be much garbage. */

@@ -191,7 +191,7 @@ suite('a cluster of one', { concurrency: false }, () => {
     await host.updateNode('host1', { Labels: { after: 'it' } });
   });
 
-  test('what a client asks to be stored has limits, and is refused without an effect on others', async () => {
+  test("a client's values have limits, and are refused without an effect on others", async () => {
     const Labels = { large: 'x'.repeat(600 * 1024) };
     const [swarm, node] = [await host.swarm(), await host.node('host1')];
     const spec = { Role: 'manager', Availability: 'active' };

@@ -148,7 +148,7 @@ test('answers are read as docker reads them', async () => {
 });
 
 for (const kinds of ['', 'null', '{}', '{"Implements":null}', '{"Implements":["other"]}']) {
-  test(`a plugin whose handshake is ${JSON.stringify(kinds)} implements nothing that is asked for`, async () => {
+  test(`a plugin with the handshake ${JSON.stringify(kinds)} implements none of the kinds`, async () => {
     using place = folder();
     await using server = createServer((_request, response) => response.end(kinds)).listen(join(place.path, 'a.sock'));
     await once(server, 'listening');

@@ -49,7 +49,7 @@ function leftOf(limit: number, used: number): Pick<LimitLine, 'limit' | 'used' |
   return limit === Infinity ? { limit: null, used, left: null } : { limit, used, left: Math.max(0, limit - used) };
 }
 
-/** Of a category that is off: none. */
+/** Limits of a category; none where it is off. */
 function categoryLimits(
   rules: LimitRules,
   key: string,

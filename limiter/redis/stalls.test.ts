@@ -145,7 +145,7 @@ async function startBounded(redis: TestRedis) {
     return !decision.allowed && decision.kind === 'unavailable' ? await sleep(20).then(ask) : decision;
   };
   return {
-    /** Of that many requests, so many pass and go on. */
+    /** Sends that many requests, and returns how many pass and go on. */
     admit: async (count: number): Promise<number> => {
       const decisions = await Promise.all(Array.from({ length: count }, ask));
       return decisions.filter(({ allowed }) => allowed).length;

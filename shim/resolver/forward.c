@@ -235,7 +235,7 @@ static void received(struct watch *watch, uint32_t events) {
   else if (fits(one, answer, (size_t)length)) settle(one, answer, (size_t)length);
 }
 
-// The same question of the same container, under way by UDP.
+// Finds an equal question of the same container that is pending by UDP.
 static struct pending *under_way(const struct box *box, const struct question *question) {
   for (struct pending *one = first; one != NULL; one = one->next)
     if (one->client.box == box && !one->by_tcp && is_same_question(&one->question, question)) return one;

@@ -76,7 +76,7 @@ suite('the processes of the engine', { concurrency: false }, () => {
     });
   }
 
-  test('give a local user nothing, also one whose rights the proxy has', async () => {
+  test("give a local user nothing, also one with the proxy's rights", async () => {
     const words = [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups', program, ...own().map(String)];
 
     const { stdout } = await execute('setpriv', words);

@@ -42,7 +42,7 @@ test('writes that wait at the same time are stored in their order, in turns that
   );
 });
 
-test('writes are stored though what follows cannot be decided', async () => {
+test('writes are stored though the decisions behind them fail', async () => {
   const replica = new Replica(systemClock);
   const stored: string[] = [];
   const batches = {

@@ -6,7 +6,7 @@ import { given, refuseArgument } from './given.ts';
 import type { ServiceBody } from './schema.ts';
 import { readTaskTemplate } from './task-template.ts';
 
-/** What one leader can do, with all services together (docs/cluster.md). */
+/** Replicas that one leader can handle, with all services together (docs/cluster.md). */
 export const MAX_REPLICAS = 100_000;
 const LAST_PORT = 65_535;
 
