@@ -1,6 +1,6 @@
 /** One end of the pipe between two processes: `process` in a worker, a `Worker` in the primary one. */
 export type Port = {
-  send(message: object): unknown;
+  send(message: object, sent?: (error: Error | null) => void): unknown;
   on(event: 'message', listener: (message: unknown) => void): unknown;
 };
 
@@ -38,9 +38,14 @@ export class Channel {
 
   async call(name: string, argument: unknown): Promise<unknown> {
     this.#calls += 1;
+    const id = this.#calls;
     const answer = Promise.withResolvers<unknown>();
-    this.#waiting.set(this.#calls, answer);
-    this.#port.send({ call: this.#calls, name, argument });
+    this.#waiting.set(id, answer);
+    // Without a listener here a pipe that is closing would end this process.
+    this.#port.send({ call: id, name, argument }, (error) => {
+      if (error === null || !this.#waiting.delete(id)) return;
+      answer.reject(new ChannelClosed(error.message));
+    });
     return await answer.promise;
   }
 
