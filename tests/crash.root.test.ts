@@ -382,9 +382,16 @@ function belongings(engine: TestEngine): Record<string, string[]> {
   const folders = ['layers', 'blobs/sha256', 'blobs/skeletons', 'blobs/arriving'];
   const mounts = readFileSync(`/proc/${engine.pid}/mountinfo`, 'utf8').split('\n');
   return {
-    ...Object.fromEntries(folders.map((name) => [name, readdirSync(join(engine.dataRoot, name)).toSorted()])),
+    ...Object.fromEntries(folders.map((name) => [name, filesOf(join(engine.dataRoot, name))])),
     mounts: mounts.map((line) => line.split(' ')[4] ?? '').filter((target) => target.includes(engine.directory)),
   };
+}
+
+/** `init` is the layer that all containers share, made with the first one. */
+function filesOf(folder: string): string[] {
+  return readdirSync(folder)
+    .filter((name) => name !== 'init')
+    .toSorted();
 }
 
 /** The parents stay, as with every runtime; each of their children was a container's. */

@@ -65,7 +65,7 @@ suite('an image that is removed while something uses it', { concurrency: false }
       ...['blobs/sha256', 'blobs/skeletons', 'blobs/arriving'].flatMap((name) =>
         readdirSync(join(engine.dataRoot, name)),
       ),
-      ...readdirSync(join(engine.dataRoot, 'layers')).filter((name) => !/^(\.trash$|common)/.test(name)),
+      ...readdirSync(join(engine.dataRoot, 'layers')).filter((name) => !/^(\.trash$|common|init$)/.test(name)),
     ];
     const deadline = Date.now() + 60_000;
     while (left().length > 0 && Date.now() < deadline) await setTimeout(20);
