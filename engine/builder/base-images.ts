@@ -1,14 +1,10 @@
-import type { Config } from '../config/daemon-config.ts';
 import type { Engine } from '../engine.ts';
-import type { Events } from '../events/events.ts';
 import { hostAndPath, parseReference, withDefaultTag } from '../images/names/reference.ts';
 import type { Image, ImageStore } from '../images/store.ts';
 import { pullImages } from '../images/transfers/pull.ts';
 import { EngineError } from '../lib/errors.ts';
 import { ANONYMOUS, type Credentials } from '../registry/auth/credentials.ts';
 import type { BuildOutput } from './output.ts';
-
-type Needs = Engine & { config: Config; events: Events; images: ImageStore };
 
 type How = Readonly<{
   /** Even if it exists here. */
@@ -19,7 +15,7 @@ type How = Readonly<{
 }>;
 
 /** The image of a FROM or of a `--from`: pulled if it is missing. */
-export async function baseImage(engine: Needs, name: string, how: How): Promise<Image> {
+export async function baseImage(engine: Engine, name: string, how: How): Promise<Image> {
   const { pulls, credentials, output, signal } = how;
   if (!pulls) {
     const local = localImage(engine.images, name);

@@ -1,11 +1,10 @@
+import type { Engine } from '../engine.ts';
 import { childImage } from '../images/configuration/child-image.ts';
 import { runConfigOf, type RunConfig } from '../images/configuration/run-config.ts';
 import type { Image, ImageStore } from '../images/store.ts';
-import type { Layers } from '../layers/layers.ts';
-import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 
-type Needs = { images: ImageStore; layers: Layers; clock: Clock };
+type Needs = Pick<Engine, 'images' | 'layers' | 'clock'>;
 
 /** Images that a client trusts as a cache (`cachefrom`), by the steps in their histories. */
 export class CacheSources {

@@ -3,14 +3,14 @@ import { chmod, chown, mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Config } from '../config/daemon-config.ts';
+import type { Engine } from '../engine.ts';
 import { sha256 } from '../layers/chain-id.ts';
 import type { Background } from '../lib/background.ts';
 import { KeyLock } from '../lib/key-lock.ts';
 import { bytesBelow } from '../trees/size.ts';
 import { Trash } from '../trees/trash.ts';
 
-type Needs = {
-  background: Background;
+type Needs = Pick<Engine, 'background'> & {
   live: { current: Config };
   log: { warn(details: object, message: string): void };
 };

@@ -1,11 +1,6 @@
-import type { Logger } from 'pino';
-
-import type { Config } from '../config/daemon-config.ts';
+import type { Engine } from '../engine.ts';
 import { VXLAN_PORT } from '../host/network/vxlan.ts';
-import type { Background } from '../lib/background.ts';
-import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
-import type { KeyLock } from '../lib/key-lock.ts';
 import type { ClosedPort } from '../networks/bridge/ruleset.ts';
 import type { ClusterNetworks } from '../networks/overlay/cluster-networks.ts';
 import type { AgentNeeds } from './agent/needs.ts';
@@ -21,7 +16,7 @@ import { managerNetworks } from './networks/manager-networks.ts';
 import type { ClusterSpec } from './state/records.ts';
 import { clusterOf } from './state/view.ts';
 
-type Needs = Readonly<{ background: Background; clock: Clock; config: Config; locks: KeyLock; log: Logger }> &
+type Needs = Pick<Engine, 'background' | 'clock' | 'config' | 'locks' | 'log'> &
   DescriptionNeeds & {
     /** All parts, once they exist. */
     engine: () => AgentNeeds;

@@ -1,6 +1,5 @@
-import type { Database } from '../db/database.ts';
+import type { Engine } from '../engine.ts';
 import type { ImageUsage } from '../images/usage.ts';
-import type { Clock } from '../lib/clock.ts';
 import type { SandboxOwners } from '../networks/parts.ts';
 import type { VolumeUsage } from '../volumes/remove.ts';
 import { HealthStore } from './health/store.ts';
@@ -11,7 +10,7 @@ import { isAlive } from './state.ts';
 import { Samplers } from './stats/samplers.ts';
 import { ContainerStore } from './store.ts';
 
-type Needs = { clock: Clock; db: Database };
+type Needs = Pick<Engine, 'clock' | 'db'>;
 type ContainerParts = {
   containers: ContainerStore;
   healthStore: HealthStore;

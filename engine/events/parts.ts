@@ -1,8 +1,7 @@
-import type { Database } from '../db/database.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Engine } from '../engine.ts';
 import { Events } from './events.ts';
 
-type Needs = { clock: Clock; db: Database; log: ConstructorParameters<typeof Events>[2] };
+type Needs = Pick<Engine, 'clock' | 'db'> & { log: ConstructorParameters<typeof Events>[2] };
 type EventParts = { events: Events };
 
 /** The parts that this domain adds to the engine. */

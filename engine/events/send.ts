@@ -1,7 +1,7 @@
+import type { Engine } from '../engine.ts';
 import type { ResponseStream } from '../http/streams/stream.ts';
 import type { Filters } from '../http/values/filters.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { EngineEvent, Events } from './events.ts';
+import type { EngineEvent } from './events.ts';
 import { presentEvent } from './present.ts';
 import { passes } from './select.ts';
 
@@ -13,7 +13,7 @@ type Wanted = Readonly<{
   view: (event: EngineEvent) => EngineEvent;
 }>;
 
-type Needs = { clock: Clock; events: Events };
+type Needs = Pick<Engine, 'clock' | 'events'>;
 
 /** Their lines, made once for all listeners. */
 const lines = new WeakMap<EngineEvent, string>();

@@ -1,19 +1,15 @@
 import { emitContainer } from '../containers/container-events.ts';
 import { findAlive } from '../containers/runs/alive.ts';
-import type { Runs } from '../containers/runs/runs.ts';
-import type { ContainerStore } from '../containers/store.ts';
 import { parseDetachKeys } from '../containers/streams/detach-keys.ts';
-import type { Database } from '../db/database.ts';
-import type { Events } from '../events/events.ts';
+import type { Engine } from '../engine.ts';
 import { prepareMoves } from '../host/cgroups/cgroup-moves.ts';
-import type { Clock } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
 import { checkUser } from '../oci/user.ts';
 import type { ExecCreateBody } from './schema.ts';
-import type { Exec, ExecStore } from './store.ts';
+import type { Exec } from './store.ts';
 
-type Needs = { clock: Clock; containers: ContainerStore; db: Database; events: Events; execs: ExecStore; runs: Runs };
+type Needs = Pick<Engine, 'clock' | 'containers' | 'db' | 'events' | 'execs' | 'runs'>;
 
 /** Prepares a process for a running container. Throws `notFound`, `invalid`, `conflict`. Specification, endpoint 25. */
 export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Exec {

@@ -1,15 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { Config } from '../config/daemon-config.ts';
 import { cgroupPathOf, shimFolder } from '../containers/runs/places.ts';
-import type { ContainerStore } from '../containers/store.ts';
+import type { Engine } from '../engine.ts';
 import { detectCgroups, processesIn } from '../host/cgroups/cgroups.ts';
-import type { Background } from '../lib/background.ts';
 import { hasCode } from '../lib/errors.ts';
-import type { ExecStore } from './store.ts';
 
-type Needs = { background: Background; config: Config; containers: ContainerStore; execs: ExecStore };
+type Needs = Pick<Engine, 'background' | 'config' | 'containers' | 'execs'>;
 
 /** The code of a process whose end was not observed, or that was killed because its end could not be observed. */
 const [LOST_CODE, KILLED_CODE] = [255, 137];

@@ -1,9 +1,8 @@
 import type { Size } from '../containers/lifecycle/resize.ts';
+import type { Engine } from '../engine.ts';
 import { EngineError } from '../lib/errors.ts';
-import type { Shim } from '../runtime/shim/shim.ts';
-import type { ExecStore } from './store.ts';
 
-type Needs = { execs: ExecStore; execShims: ReadonlyMap<string, Shim> };
+type Needs = Pick<Engine, 'execs' | 'execShims'>;
 
 /**
  * Sets the terminal's size; before the start it sets the initial size. Throws `notFound`. Specification, endpoint 27.

@@ -1,45 +1,39 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { Config } from '../config/daemon-config.ts';
 import { emitContainer } from '../containers/container-events.ts';
 import { findAlive } from '../containers/runs/alive.ts';
 import { enteredProcess } from '../containers/runs/entered-process.ts';
 import { runtimeCgroupOf, shimFolder } from '../containers/runs/places.ts';
-import type { Runs } from '../containers/runs/runs.ts';
-import type { Container, ContainerStore } from '../containers/store.ts';
+import type { Container } from '../containers/store.ts';
 import { Relay } from '../containers/streams/relay.ts';
-import type { Database } from '../db/database.ts';
-import type { Events } from '../events/events.ts';
+import type { Engine } from '../engine.ts';
 import { prepareMoves } from '../host/cgroups/cgroup-moves.ts';
-import type { Layers } from '../layers/layers.ts';
-import type { Background, Task } from '../lib/background.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Task } from '../lib/background.ts';
 import { EngineError } from '../lib/errors.ts';
 import { measure } from '../lib/measures.ts';
-import type { Networks } from '../networks/networks.ts';
-import type { Runtimes } from '../runtime/runtimes.ts';
 import { removeShimFolder } from '../runtime/shim/shim-folder.ts';
 import { Shim } from '../runtime/shim/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
 import { commandLine } from './create.ts';
 import { endLost } from './lost.ts';
-import type { Exec, ExecStore } from './store.ts';
+import type { Exec } from './store.ts';
 
-export type ExecNeeds = {
-  background: Background;
-  clock: Clock;
-  config: Config;
-  containers: ContainerStore;
-  db: Database;
-  events: Events;
-  execs: ExecStore;
-  execShims: Map<string, Shim>;
-  layers: Layers;
-  networks: Networks;
-  runs: Runs;
-  runtimes: Runtimes;
-};
+export type ExecNeeds = Pick<
+  Engine,
+  | 'background'
+  | 'clock'
+  | 'config'
+  | 'containers'
+  | 'db'
+  | 'events'
+  | 'execs'
+  | 'execShims'
+  | 'layers'
+  | 'networks'
+  | 'runs'
+  | 'runtimes'
+>;
 
 export type Claimed = Readonly<{ exec: Exec; container: Container }>;
 

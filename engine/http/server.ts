@@ -9,7 +9,7 @@ import Fastify, {
   type FastifyRequest,
 } from 'fastify';
 
-import type { Config } from '../config/daemon-config.ts';
+import type { Engine } from '../engine.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Authorization } from '../plugins/authorization.ts';
 import { addRoutes } from './add-routes.ts';
@@ -34,7 +34,7 @@ import {
   type ApiVersions,
 } from './versions/api-version.ts';
 
-type Needs = { config: Config; log: FastifyBaseLogger; authorization?: Authorization | undefined };
+type Needs = Pick<Engine, 'config'> & { log: FastifyBaseLogger; authorization?: Authorization | undefined };
 
 /** All routes behind one request listener; `listening/listeners.ts` opens the sockets. */
 export async function buildServer(

@@ -1,13 +1,11 @@
-import type { Database } from '../db/database.ts';
-import type { Events } from '../events/events.ts';
+import type { Engine } from '../engine.ts';
 import { EngineError } from '../lib/errors.ts';
 import { shortId } from '../lib/ids.ts';
 import { emitImageEvent } from './event.ts';
 import { familiarReference, parseReference, withDefaultTag, type Reference } from './names/reference.ts';
-import type { Image, ImageStore } from './store.ts';
-import type { ImageUsage } from './usage.ts';
+import type { Image } from './store.ts';
 
-type Needs = { db: Database; images: ImageStore; imageUsage: ImageUsage; events: Events };
+type Needs = Pick<Engine, 'db' | 'images' | 'imageUsage' | 'events'>;
 
 export type Removal = { untagged: string } | { deleted: string };
 

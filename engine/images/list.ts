@@ -1,9 +1,10 @@
+import type { Engine } from '../engine.ts';
 import { booleanFilter, labelsMatch, type Filters } from '../http/values/filters.ts';
 import { nameFilter } from './names/name-pattern.ts';
 import { familiarReference } from './names/reference.ts';
 import type { Image, ImageStore } from './store.ts';
 
-type Needs = { images: ImageStore };
+type Needs = Pick<Engine, 'images'>;
 
 export const IMAGE_FILTERS = ['dangling', 'label', 'before', 'since', 'reference'];
 

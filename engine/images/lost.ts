@@ -1,11 +1,10 @@
+import type { Engine } from '../engine.ts';
 import { archiveSource } from '../layers/archive-source.ts';
-import type { Blobs } from '../layers/blobs.ts';
-import type { Layers } from '../layers/layers.ts';
 import type { Layer } from '../layers/records.ts';
 import { EngineError } from '../lib/errors.ts';
-import type { Image, ImageStore } from './store.ts';
+import type { Image } from './store.ts';
 
-type Needs = { blobs: Blobs; images: ImageStore; layers: Layers };
+type Needs = Pick<Engine, 'blobs' | 'images' | 'layers'>;
 type Log = { error(details: object, message: string): void };
 
 /** Logs at the daemon's start which images miss files. */

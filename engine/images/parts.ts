@@ -1,14 +1,11 @@
-import type { Logger } from 'pino';
-
-import type { Config } from '../config/daemon-config.ts';
-import type { Database } from '../db/database.ts';
+import type { Engine } from '../engine.ts';
 import { Blobs } from '../layers/blobs.ts';
 import { Layers } from '../layers/layers.ts';
 import { ImageStore } from './store.ts';
 import { LayerDownloads } from './transfers/layer-downloads.ts';
 import { LayerSources } from './transfers/layer-sources.ts';
 
-type Needs = { config: Config; db: Database; log: Logger };
+type Needs = Pick<Engine, 'config' | 'db' | 'log'>;
 type ImageParts = {
   blobs: Blobs;
   images: ImageStore;

@@ -1,17 +1,15 @@
 import { open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
+import type { Engine } from '../engine.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
-import type { KeyLock } from '../lib/key-lock.ts';
-import type { Blobs } from './blobs.ts';
 import { chainOn } from './chain-id.ts';
 import type { Layers } from './layers.ts';
 import type { Layer } from './records.ts';
-import type { Archives } from './threads/archives.ts';
 import { compressionOf } from './threads/compression.ts';
 
-type Needs = { layers: Layers; blobs: Blobs; archives: Archives; locks: KeyLock };
+type Needs = Pick<Engine, 'layers' | 'blobs' | 'archives' | 'locks'>;
 
 type Arrival = {
   /** The archive as received, in a folder of arrivals, and its digest. */

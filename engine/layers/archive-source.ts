@@ -1,9 +1,8 @@
-import type { Blobs } from './blobs.ts';
-import type { Layers } from './layers.ts';
+import type { Engine } from '../engine.ts';
 import type { Layer } from './records.ts';
 import type { ArchiveSource } from './threads/archive-messages.ts';
 
-type Needs = { blobs: Blobs; layers: Layers };
+type Needs = Pick<Engine, 'blobs' | 'layers'>;
 
 /** The source of a layer's archive; undefined if the archive, or a file to rebuild it, is lost. */
 export function archiveSource({ blobs, layers }: Needs, layer: Layer): ArchiveSource | undefined {

@@ -2,9 +2,7 @@ import { mkdirSync, renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import type { Config } from '../config/daemon-config.ts';
-import type { Database } from '../db/database.ts';
-import type { Events } from '../events/events.ts';
+import type { Engine } from '../engine.ts';
 import {
   familiarReference,
   hostAndPath,
@@ -16,7 +14,6 @@ import { manifestForHost } from '../images/transfers/platform.ts';
 import { explained } from '../images/transfers/pull.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
-import type { KeyLock } from '../lib/key-lock.ts';
 import type { Credentials } from '../registry/auth/credentials.ts';
 import { withRegistry } from '../registry/connection/session.ts';
 import { RegistryError } from '../registry/errors.ts';
@@ -24,16 +21,9 @@ import { Repository } from '../registry/repository.ts';
 import { ARRIVING, pluginFolder, pluginsFolder } from './places.ts';
 import { parsePluginConfig, privilegesOf, type PluginConfig } from './plugin-config.ts';
 import type { Privilege } from './schema.ts';
-import type { InstalledPlugins } from './store.ts';
 import { unpackRoot, type UnpackNeeds } from './unpack.ts';
 
-type Needs = UnpackNeeds & {
-  config: Config;
-  db: Database;
-  events: Events;
-  installedPlugins: InstalledPlugins;
-  locks: KeyLock;
-};
+type Needs = UnpackNeeds & Pick<Engine, 'config' | 'db' | 'events' | 'installedPlugins' | 'locks'>;
 
 type Asked = { name: string; credentials: Credentials; signal: AbortSignal };
 

@@ -4,15 +4,12 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
+import type { Engine } from '../engine.ts';
 import { mountOverlay, unmount } from '../host/mounts/mount.ts';
-import type { LayerDownloads } from '../images/transfers/layer-downloads.ts';
-import type { Blobs } from '../layers/blobs.ts';
-import type { Archives } from '../layers/threads/archives.ts';
-import type { Clock } from '../lib/clock.ts';
 import type { Descriptor } from '../registry/manifests.ts';
 import type { Repository } from '../registry/repository.ts';
 
-export type UnpackNeeds = { archives: Archives; blobs: Blobs; clock: Clock; layerDownloads: LayerDownloads };
+export type UnpackNeeds = Pick<Engine, 'archives' | 'blobs' | 'clock' | 'layerDownloads'>;
 
 const execute = promisify(execFile);
 

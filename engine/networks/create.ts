@@ -1,7 +1,7 @@
+import type { Engine } from '../engine.ts';
 import type { Events } from '../events/events.ts';
 import { EngineError, refuseIf } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
-import type { KeyLock } from '../lib/key-lock.ts';
 import { findNetwork } from './list.ts';
 import { isPredefinedName } from './mode.ts';
 import type { Networks } from './networks.ts';
@@ -9,8 +9,8 @@ import type { NetworkCluster } from './overlay/cluster-networks.ts';
 import type { CreateNetworkBody } from './schema.ts';
 import type { Custom, NetworkRecord, PoolConfig } from './store.ts';
 
-type Needs = { networks: Networks; events: Events; cluster: NetworkCluster };
-type CreateNeeds = Needs & { locks: KeyLock };
+type Needs = Pick<Engine, 'networks' | 'events'> & { cluster: NetworkCluster };
+type CreateNeeds = Needs & Pick<Engine, 'locks'>;
 
 /** Creates a network. Throws `forbidden`, `notFound` (the driver), `conflict`, `invalid`. Specification, endpoint 53. */
 export async function createNetwork(

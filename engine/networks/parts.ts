@@ -1,18 +1,19 @@
 import { join } from 'node:path';
 
 import type { Config } from '../config/daemon-config.ts';
+import type { Engine } from '../engine.ts';
 import { parsePool } from './addresses/subnets.ts';
 import type { Served } from './dns/served.ts';
 import type { NetworkSettings } from './needs.ts';
 import { Networks } from './networks.ts';
 
-type Needs = Pick<NetworkSettings, 'background' | 'clock' | 'db' | 'log' | 'plugins'> & {
-  config: Config;
-  ofCluster: NetworkSettings['ofCluster'];
-  closedPorts: NetworkSettings['closedPorts'];
-  /** Supplied by the containers domain. */
-  sandboxOwners: SandboxOwners;
-};
+type Needs = Pick<NetworkSettings, 'background' | 'clock' | 'db' | 'log' | 'plugins'> &
+  Pick<Engine, 'config'> & {
+    ofCluster: NetworkSettings['ofCluster'];
+    closedPorts: NetworkSettings['closedPorts'];
+    /** Supplied by the containers domain. */
+    sandboxOwners: SandboxOwners;
+  };
 type NetworkParts = { networks: Networks };
 
 /** The facts about containers that networks need. */

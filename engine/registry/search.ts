@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 
 import type { Config } from '../config/daemon-config.ts';
+import type { Engine } from '../engine.ts';
 import { parseBoundedJson } from '../lib/bounded-json.ts';
 import { EngineError } from '../lib/errors.ts';
 import { lazyCheck } from '../lib/lazy-check.ts';
@@ -11,7 +12,7 @@ import { readBody } from './connection/read-body.ts';
 import { Transport } from './connection/transport.ts';
 import { RegistryError, Unreachable } from './errors.ts';
 
-type Needs = { config: Config };
+type Needs = Pick<Engine, 'config'>;
 
 /** A repository in the answer of an index; all but the name may be missing. */
 const Answer = Type.Object({

@@ -4,28 +4,18 @@ import { arch, release } from 'node:os';
 import type { Config, RuntimeConfig } from '../config/daemon-config.ts';
 import { isAlive } from '../containers/state.ts';
 import type { ContainerStore } from '../containers/store.ts';
-import type { Events } from '../events/events.ts';
+import type { Engine } from '../engine.ts';
 import { filesystemOf } from '../host/files/statfs.ts';
-import type { ImageStore } from '../images/store.ts';
-import type { Clock } from '../lib/clock.ts';
 import { proxySettings, shownProxy } from '../lib/proxies.ts';
 import { LOG_DRIVERS } from '../logs/drivers.ts';
-import type { Runtimes } from '../runtime/runtimes.ts';
 import { VERSION } from '../version.ts';
-import type { VolumeDrivers } from '../volumes/drivers.ts';
 import { machineInfo } from './machine.ts';
 import type { Info, Version } from './schema.ts';
 
-export type InfoNeeds = {
-  clock: Clock;
-  config: Config;
-  containers: ContainerStore;
-  events: Events;
-  images: ImageStore;
-  runtimes: Runtimes;
-  daemonId: string;
-  volumeDrivers: VolumeDrivers;
-};
+export type InfoNeeds = Pick<
+  Engine,
+  'clock' | 'config' | 'containers' | 'events' | 'images' | 'runtimes' | 'daemonId' | 'volumeDrivers'
+>;
 
 const GO_ARCHITECTURES: ReadonlyMap<string, string> = new Map(Object.entries({ x64: 'amd64', arm64: 'arm64' }));
 

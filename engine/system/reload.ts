@@ -1,13 +1,11 @@
 import { hostname } from 'node:os';
 
-import type { Logger } from 'pino';
-
 import type { Config } from '../config/daemon-config.ts';
 import { reloadedConfig, type LiveConfig } from '../config/live-config.ts';
-import type { Events } from '../events/events.ts';
+import type { Engine } from '../engine.ts';
 import type { Runtimes } from '../runtime/runtimes.ts';
 
-type Needs = { daemonId: string; events: Events; log: Logger; runtimes: Runtimes };
+type Needs = Pick<Engine, 'daemonId' | 'events' | 'log' | 'runtimes'>;
 
 /**
  * Applies new settings as a whole; running containers do not change. Throws, and changes nothing, when the runtimes

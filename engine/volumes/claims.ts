@@ -1,8 +1,7 @@
+import type { Engine } from '../engine.ts';
 import { EngineError } from '../lib/errors.ts';
-import type { KeyLock } from '../lib/key-lock.ts';
-import type { VolumeStore } from './store.ts';
 
-type Needs = { locks: KeyLock; volumes: VolumeStore; volumeClaims: VolumeClaims };
+type Needs = Pick<Engine, 'locks' | 'volumes' | 'volumeClaims'>;
 
 /** The volumes of containers that are being created and have no record yet: such a volume is not removed. */
 export class VolumeClaims {

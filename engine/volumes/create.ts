@@ -1,23 +1,14 @@
-import type { Database } from '../db/database.ts';
-import type { Events } from '../events/events.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Engine } from '../engine.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
-import type { KeyLock } from '../lib/key-lock.ts';
-import { holdVolume, type VolumeClaims } from './claims.ts';
+import { holdVolume } from './claims.ts';
 import type { VolumeDriver, VolumeOptions } from './driver.ts';
-import type { VolumeDrivers } from './drivers.ts';
-import type { Volume, VolumeStore } from './store.ts';
+import type { Volume } from './store.ts';
 
-export type CreateVolumeNeeds = {
-  clock: Clock;
-  db: Database;
-  events: Events;
-  locks: KeyLock;
-  volumes: VolumeStore;
-  volumeDrivers: VolumeDrivers;
-  volumeClaims: VolumeClaims;
-};
+export type CreateVolumeNeeds = Pick<
+  Engine,
+  'clock' | 'db' | 'events' | 'locks' | 'volumes' | 'volumeDrivers' | 'volumeClaims'
+>;
 
 type Wanted = {
   name?: string;

@@ -1,13 +1,11 @@
-import type { Config } from '../config/daemon-config.ts';
-import type { Database } from '../db/database.ts';
-import type { Plugins } from '../plugins/plugins.ts';
+import type { Engine } from '../engine.ts';
 import { VolumeClaims } from './claims.ts';
 import { VolumeDrivers } from './drivers.ts';
 import { LocalVolumes } from './local/local.ts';
 import { VolumeStore } from './store.ts';
 
 type FailureLog = ConstructorParameters<typeof LocalVolumes>[1];
-type Needs = { config: Config; db: Database; log: FailureLog; plugins: Plugins };
+type Needs = Pick<Engine, 'config' | 'db' | 'plugins'> & { log: FailureLog };
 type VolumeParts = { volumes: VolumeStore; volumeDrivers: VolumeDrivers; volumeClaims: VolumeClaims };
 
 /** The parts that this domain adds to the engine. The stack ends them. */

@@ -1,10 +1,7 @@
-import type { Database } from '../db/database.ts';
-import type { Events } from '../events/events.ts';
+import type { Engine } from '../engine.ts';
 import { EngineError } from '../lib/errors.ts';
-import type { KeyLock } from '../lib/key-lock.ts';
-import { holdVolume, type VolumeClaims } from './claims.ts';
-import type { VolumeDrivers } from './drivers.ts';
-import { noSuchVolume, type Volume, type VolumeStore } from './store.ts';
+import { holdVolume } from './claims.ts';
+import { noSuchVolume, type Volume } from './store.ts';
 
 /** The containers that mount a volume: a function of the containers domain. */
 export type VolumeUsage = Readonly<{
@@ -15,15 +12,10 @@ export type VolumeUsage = Readonly<{
   isIncomplete(): boolean;
 }>;
 
-export type RemoveVolumeNeeds = {
-  db: Database;
-  events: Events;
-  locks: KeyLock;
-  volumes: VolumeStore;
-  volumeDrivers: VolumeDrivers;
-  volumeClaims: VolumeClaims;
-  volumeUsage: VolumeUsage;
-};
+export type RemoveVolumeNeeds = Pick<
+  Engine,
+  'db' | 'events' | 'locks' | 'volumes' | 'volumeDrivers' | 'volumeClaims' | 'volumeUsage'
+>;
 
 /**
  * Removes a volume. Throws `notFound` unless `force` is set, also if its plugin has lost it, and `conflict` while a container mounts it or is being created

@@ -6,6 +6,7 @@ import { ignorePatterns, ignores, PatternError, type IgnorePattern } from '@gant
 
 import type { Config } from '../../config/daemon-config.ts';
 import type { SourceTree } from '../../copies/transfer/sources.ts';
+import type { Engine } from '../../engine.ts';
 import { spreadFoldersIn } from '../../host/files/spread-folders.ts';
 import { unmountBelow } from '../../host/mounts/unmount-below.ts';
 import type { ContextEntry } from '../../layers/threads/archive-messages.ts';
@@ -16,7 +17,7 @@ import { makeFolders } from '../../lib/folders.ts';
 import { newId, shortId } from '../../lib/ids.ts';
 import { removeTree } from '../../trees/remove.ts';
 
-type Needs = { archives: Archives };
+type Needs = Pick<Engine, 'archives'>;
 type Entry = Omit<ContextEntry, 'path'>;
 
 const MAX_LINKS = 255;

@@ -2,11 +2,11 @@ import { createReadStream } from 'node:fs';
 import { mkdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import type { Archives } from '../../layers/threads/archives.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { runGit } from './git-process.ts';
 
-type Needs = { archives: Archives };
+type Needs = Pick<Engine, 'archives'>;
 type How = Readonly<{ folder: string; signal: AbortSignal }>;
 
 /** The id of a commit, or the beginning of one. */

@@ -2,14 +2,14 @@ import { createReadStream } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import type { Engine } from '../../engine.ts';
 import { addressOf, fetchFile } from '../../images/import/fetch.ts';
 import type { Report } from '../../images/progress.ts';
-import type { Archives } from '../../layers/threads/archives.ts';
 import { compressionOf } from '../../layers/threads/compression.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { gitArchive } from './git.ts';
 
-type Needs = { archives: Archives };
+type Needs = Pick<Engine, 'archives'>;
 type How = Readonly<{ folder: string; report: Report; signal: AbortSignal }>;
 
 /** A context that is not in the request: an archive, or a Buildfile alone. */

@@ -1,8 +1,8 @@
-import type { Copies, OpenView } from '../../copies/copies.ts';
-import type { Layers } from '../../layers/layers.ts';
+import type { OpenView } from '../../copies/copies.ts';
+import type { Engine } from '../../engine.ts';
 import { newId } from '../../lib/ids.ts';
 
-type Needs = { copies: Copies; layers: Layers };
+type Needs = Pick<Engine, 'copies' | 'layers'>;
 type Root = AsyncDisposable & { path: string };
 
 /** The root of an image with a writable layer on it, without a process. */

@@ -3,15 +3,13 @@ import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, read
 import { connect, type Socket } from 'node:net';
 import { delimiter, join } from 'node:path';
 
-import type { Logger } from 'pino';
-
+import type { Engine } from '../../engine.ts';
 import { writeWhole } from '../../host/files/write-whole.ts';
-import type { Background } from '../../lib/background.ts';
 import { settlesWithin, sleep, type Clock } from '../../lib/clock.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { etcdFlags, firstFlags, type EtcdSettings, type FirstStart } from './flags.ts';
 
-type Needs = Readonly<{ background: Background; clock: Clock; log: Logger }>;
+type Needs = Pick<Engine, 'background' | 'clock' | 'log'>;
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 10_000;

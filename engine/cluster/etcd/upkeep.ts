@@ -1,11 +1,9 @@
-import type { Logger } from 'pino';
-
-import type { Background } from '../../lib/background.ts';
+import type { Engine } from '../../engine.ts';
 import { EtcdError, type Etcd } from './gateway.ts';
 import { compact, defragment, disarm, statusOf, type Status } from './maintenance.ts';
 import { stepAside } from './members.ts';
 
-type Needs = Readonly<{ background: Background; log: Logger; etcd: Etcd }>;
+type Needs = Pick<Engine, 'background' | 'log'> & Readonly<{ etcd: Etcd }>;
 type Settings = Readonly<{
   quotaBytes: number;
   /** Bytes that a file may have beside twice of the used ones. */

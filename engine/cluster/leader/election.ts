@@ -1,6 +1,4 @@
-import type { Logger } from 'pino';
-
-import type { Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
 import { raftOf, stepAside } from '../etcd/members.ts';
 import type { Op } from '../etcd/messages.ts';
@@ -17,7 +15,7 @@ const MAX_PING_MS = 10_000;
 /** Others are elected first after a resignation. */
 const QUIET_MS = 3000;
 
-type Needs = Readonly<{ clock: Clock; log: Logger; etcd: Etcd; feed: Feed }>;
+type Needs = Pick<Engine, 'clock' | 'log'> & Readonly<{ etcd: Etcd; feed: Feed }>;
 type Settings = Readonly<{
   node: string;
   /** The address of its API for other nodes. */

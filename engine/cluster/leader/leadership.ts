@@ -2,8 +2,7 @@ import type { Duplex } from 'node:stream';
 
 import type { Logger } from 'pino';
 
-import type { Background } from '../../lib/background.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { signExternally } from '../ca/external.ts';
 import { newClusterId } from '../ca/token.ts';
@@ -27,19 +26,17 @@ import { Sessions } from './sessions.ts';
 import { Turns, type Decisions, type Work } from './turns.ts';
 import { STAGES, WRITES } from './writes.ts';
 
-type LeadershipNeeds = Readonly<{
-  background: Background;
-  clock: Clock;
-  log: Logger;
-  etcd: Etcd;
-  replica: Replica;
-  /** Its own id. */
-  node: string;
-  /** Its certificate, for external authorities. */
-  identity: () => Readonly<{ certificate: string; key: string }>;
-  /** Gives leadership up to another manager. */
-  resign: () => Promise<void>;
-}>;
+type LeadershipNeeds = Pick<Engine, 'background' | 'clock' | 'log'> &
+  Readonly<{
+    etcd: Etcd;
+    replica: Replica;
+    /** Its own id. */
+    node: string;
+    /** Its certificate, for external authorities. */
+    identity: () => Readonly<{ certificate: string; key: string }>;
+    /** Gives leadership up to another manager. */
+    resign: () => Promise<void>;
+  }>;
 
 /** The revision of the transaction that made it the leader, and its lease. */
 type Elected = Readonly<{ leaderRevision: number; leaseMs: number }>;

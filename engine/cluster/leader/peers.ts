@@ -1,7 +1,5 @@
-import type { Logger } from 'pino';
-
-import type { Background } from '../../lib/background.ts';
-import { sleep, type Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
+import { sleep } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { issue, revocationList, serialOf } from '../ca/certificates.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
@@ -14,16 +12,14 @@ import { clusterOf } from '../state/view.ts';
 import type { PeerAnswer } from '../wire/schemas.ts';
 import type { Turns } from './turns.ts';
 
-type Needs = Readonly<{
-  background: Background;
-  clock: Clock;
-  log: Logger;
-  etcd: Etcd;
-  replica: Replica;
-  turns: Turns;
-  /** Ends the session of a node, which is greeted anew, and told what it is now. */
-  greetAgain: (node: string) => void;
-}>;
+type Needs = Pick<Engine, 'background' | 'clock' | 'log'> &
+  Readonly<{
+    etcd: Etcd;
+    replica: Replica;
+    turns: Turns;
+    /** Ends the session of a node, which is greeted anew, and told what it is now. */
+    greetAgain: (node: string) => void;
+  }>;
 type Request = Readonly<{ address: string; url: string; publicKey: string }>;
 type Learner = Readonly<{ node: string; member: string; done: PromiseWithResolvers<void> }>;
 

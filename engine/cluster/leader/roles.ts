@@ -1,20 +1,20 @@
-import type { Background } from '../../lib/background.ts';
+import type { Engine } from '../../engine.ts';
 import type { NodeRecord, NodeRole, Stored } from '../state/records.ts';
 import type { Replica } from '../state/replica.ts';
 import type { Turns } from './turns.ts';
 
-type Needs = Readonly<{
-  background: Background;
-  replica: Replica;
-  turns: Turns;
-  /** Its own id. */
-  node: string;
-  /** Gives leadership up to another manager. */
-  resign: () => Promise<void>;
-  /** Removes the etcd of a manager. */
-  removePeer: (node: string) => Promise<void>;
-  tell: (node: string, role: NodeRole) => void;
-}>;
+type Needs = Pick<Engine, 'background'> &
+  Readonly<{
+    replica: Replica;
+    turns: Turns;
+    /** Its own id. */
+    node: string;
+    /** Gives leadership up to another manager. */
+    resign: () => Promise<void>;
+    /** Removes the etcd of a manager. */
+    removePeer: (node: string) => Promise<void>;
+    tell: (node: string, role: NodeRole) => void;
+  }>;
 
 /** Makes the roles of nodes what their records want, one node after the other; what failed is tried again. */
 export class Roles implements Disposable {

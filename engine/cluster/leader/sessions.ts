@@ -1,9 +1,6 @@
 import type { Duplex } from 'node:stream';
 
-import type { Logger } from 'pino';
-
-import type { Background } from '../../lib/background.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { WantedAttachment } from '../../networks/overlay/attachment.ts';
 import type { Dispatcher } from '../dispatcher/dispatcher.ts';
@@ -18,15 +15,13 @@ import type { ReportMessage } from '../wire/task-messages.ts';
 import { LeadershipLost } from './batches.ts';
 import type { Turns } from './turns.ts';
 
-type Needs = Readonly<{
-  background: Background;
-  clock: Clock;
-  log: Logger;
-  replica: Replica;
-  turns: Turns;
-  networks: NetworkPush;
-  dispatcher: Dispatcher;
-}>;
+type Needs = Pick<Engine, 'background' | 'clock' | 'log'> &
+  Readonly<{
+    replica: Replica;
+    turns: Turns;
+    networks: NetworkPush;
+    dispatcher: Dispatcher;
+  }>;
 type Hello = Extract<FromNode, { say: 'hello' }>;
 type Withdrawing = Extract<FromNode, { say: 'withdrawing' }>;
 type Session = { channel: Channel<typeof FromNode, FromLeader> };

@@ -1,14 +1,14 @@
 import { cpus, hostname, machine, totalmem } from 'node:os';
 
-import type { Config } from '../../config/daemon-config.ts';
+import type { Engine } from '../../engine.ts';
 import { LOG_DRIVERS } from '../../logs/drivers.ts';
 import { VERSION } from '../../version.ts';
 import type { FromNode } from '../wire/schemas.ts';
 
-export type DescriptionNeeds = Readonly<{
-  config: Config;
-  volumeDrivers: { readonly names: readonly string[] };
-}>;
+export type DescriptionNeeds = Pick<Engine, 'config'> &
+  Readonly<{
+    volumeDrivers: { readonly names: readonly string[] };
+  }>;
 
 const NETWORK_DRIVERS = ['bridge', 'host', 'ipvlan', 'macvlan', 'null'];
 

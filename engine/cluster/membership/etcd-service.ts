@@ -1,8 +1,7 @@
-import type { Logger } from 'pino';
 import type { Static } from 'typebox';
 
-import type { Background } from '../../lib/background.ts';
-import { sleep, type Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
+import { sleep } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { EtcdSettings } from '../etcd/flags.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
@@ -12,7 +11,7 @@ import type { Leadership } from '../leader/leadership.ts';
 import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
 import { OutageAnswer, type OutageRequest } from '../wire/schemas.ts';
 
-type Needs = Readonly<{ background: Background; clock: Clock; log: Logger; client: WireClient; process: EtcdProcess }>;
+type Needs = Pick<Engine, 'background' | 'clock' | 'log'> & Readonly<{ client: WireClient; process: EtcdProcess }>;
 type Settings = Readonly<{
   node: string;
   /** This manager's own leadership, or the address of who leads, as far as is known. */

@@ -1,12 +1,12 @@
 import type { Static } from 'typebox';
 
-import type { Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
 import { checkResult } from '../leader/write-arguments.ts';
 import type { Feed } from '../state/feed.ts';
 import type { WireClient } from '../wire/client.ts';
 import { WriteAnswer, type WriteRequest } from '../wire/schemas.ts';
 
-type Needs = Readonly<{ clock: Clock; client: WireClient; feed: Pick<Feed, 'onLeader'> | undefined }>;
+type Needs = Pick<Engine, 'clock'> & Readonly<{ client: WireClient; feed: Pick<Feed, 'onLeader'> | undefined }>;
 
 const ANSWER_MS = 10_000;
 /** A leader that ends in order answers what it has begun. */

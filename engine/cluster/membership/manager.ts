@@ -1,11 +1,9 @@
 import type { Duplex } from 'node:stream';
 
-import type { Logger } from 'pino';
 import { Type } from 'typebox';
 
-import type { Config } from '../../config/daemon-config.ts';
-import type { Background } from '../../lib/background.ts';
-import { sleep, type Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
+import { sleep } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { revocationList } from '../ca/certificates.ts';
@@ -31,16 +29,13 @@ import type { Identity, MemberFolder } from './identity.ts';
 import { managerRoutes } from './manager-routes.ts';
 import { etcdSettings } from './own-etcd.ts';
 
-export type ManagerNeeds = Readonly<{
-  background: Background;
-  clock: Clock;
-  config: Config;
-  log: Logger;
-  folder: MemberFolder;
-  client: WireClient;
-  /** Its etcd runs with these now. */
-  keepRaft: (raft: ClusterSpec['raft']) => void;
-}>;
+export type ManagerNeeds = Pick<Engine, 'background' | 'clock' | 'config' | 'log'> &
+  Readonly<{
+    folder: MemberFolder;
+    client: WireClient;
+    /** Its etcd runs with these now. */
+    keepRaft: (raft: ClusterSpec['raft']) => void;
+  }>;
 
 const READ_MS = 1000;
 const WRITE_MS = 5000;

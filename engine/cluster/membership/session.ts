@@ -1,14 +1,11 @@
-import type { Logger } from 'pino';
-
-import type { Background } from '../../lib/background.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { Channel } from '../wire/channel.ts';
 import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
 import { FromLeader, type FromNode } from '../wire/schemas.ts';
 
-type Needs = Readonly<{ background: Background; clock: Clock; log: Logger; client: WireClient }>;
+type Needs = Pick<Engine, 'background' | 'clock' | 'log'> & Readonly<{ client: WireClient }>;
 type Hello = Extract<FromNode, { say: 'hello' }>;
 type Settings = Readonly<{
   /** The addresses to try, the likeliest first. */

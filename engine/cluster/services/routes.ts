@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
+import type { Engine } from '../../engine.ts';
 import { parseFilters } from '../../http/values/filters.ts';
 import { parseStrictBoolean } from '../../http/values/strict-boolean.ts';
-import type { Cluster } from '../cluster.ts';
 import { readVersion } from '../swarm/version.ts';
 import { askedService } from './asked.ts';
 import { completedService } from './completed.ts';
@@ -13,7 +13,7 @@ import { presentService } from './present.ts';
 import { readRollback } from './rollback.ts';
 import { ServiceBody, ServiceQuery, ServiceRef, ServicesQuery, UpdateServiceQuery } from './schema.ts';
 
-type Needs = { cluster: Cluster; networks: LocalNetworks };
+type Needs = Pick<Engine, 'cluster'> & { networks: LocalNetworks };
 
 /** Endpoints 72 to 76. What reads and shows services is loaded by managers only. */
 export const serviceRoutes =

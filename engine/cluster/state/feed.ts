@@ -1,6 +1,5 @@
-import type { Logger } from 'pino';
-
-import { sleep, type Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
+import { sleep } from '../../lib/clock.ts';
 import type { Etcd } from '../etcd/gateway.ts';
 import type { KeyValue, WatchEvent } from '../etcd/messages.ts';
 import { LEADER_KEY, recordOfKey } from './keys.ts';
@@ -11,7 +10,7 @@ import type { Change } from './view.ts';
 /** The leader with its lease, and the revision of its key. */
 export type LeaderKey = Readonly<{ node: string; address: string; leaseSeconds: number; revision: number }>;
 
-type Needs = Readonly<{ clock: Clock; log: Logger; etcd: Etcd; replica: Replica }>;
+type Needs = Pick<Engine, 'clock' | 'log'> & Readonly<{ etcd: Etcd; replica: Replica }>;
 
 const AGAIN_MS = 100;
 

@@ -1,9 +1,7 @@
-import type { Copies } from '../../copies/copies.ts';
-import type { Layers } from '../../layers/layers.ts';
+import type { Engine } from '../../engine.ts';
 import { measure } from '../../lib/measures.ts';
-import type { ContainerStore } from '../store.ts';
 
-type Needs = { containers: ContainerStore; copies: Copies; layers: Layers };
+type Needs = Pick<Engine, 'containers' | 'copies' | 'layers'>;
 
 /** The changes of a container to its image's files, as JSON. Specification, endpoint 6. */
 export async function containerChanges(engine: Needs, ref: string): Promise<Buffer> {

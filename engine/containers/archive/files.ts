@@ -1,30 +1,20 @@
 import { existsSync } from 'node:fs';
 
-import type { Config } from '../../config/daemon-config.ts';
-import type { Copies, OpenView } from '../../copies/copies.ts';
+import type { OpenView } from '../../copies/copies.ts';
 import type { ViewMount, ViewRequest } from '../../copies/messages.ts';
-import type { Layers } from '../../layers/layers.ts';
-import { settlesWithin, type Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
+import { settlesWithin } from '../../lib/clock.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
-import type { KeyLock } from '../../lib/key-lock.ts';
 import { networkOwner } from '../links/network-owner.ts';
 import { refuseUnclear } from '../runs/alive.ts';
 import { etcFilesOf } from '../runs/preparation/etc-files.ts';
 import { mountVolumes, releaseVolumes, type VolumeMountNeeds } from '../runs/preparation/volume-mounts.ts';
-import type { Runs } from '../runs/runs.ts';
 import { isAlive } from '../state.ts';
-import type { Container, ContainerStore, MountPoint } from '../store.ts';
+import type { Container, MountPoint } from '../store.ts';
 
-export type FilesNeeds = VolumeMountNeeds & {
-  clock: Clock;
-  config: Config;
-  containers: ContainerStore;
-  copies: Copies;
-  layers: Layers;
-  locks: KeyLock;
-  runs: Runs;
-};
+export type FilesNeeds = VolumeMountNeeds &
+  Pick<Engine, 'clock' | 'config' | 'containers' | 'copies' | 'layers' | 'locks' | 'runs'>;
 
 type How = Readonly<{
   readOnly: ViewRequest['readOnly'];

@@ -1,17 +1,12 @@
 import { applyChanges } from '../../buildfile/changes.ts';
-import type { Database } from '../../db/database.ts';
+import type { Engine } from '../../engine.ts';
 import { childImage } from '../../images/configuration/child-image.ts';
 import { runConfigOf } from '../../images/configuration/run-config.ts';
 import { familiarReference, type Reference } from '../../images/names/reference.ts';
 import { giveName } from '../../images/names/tag.ts';
 import type { Image, ImageStore } from '../../images/store.ts';
-import type { Blobs } from '../../layers/blobs.ts';
 import { commitLayer } from '../../layers/commit.ts';
-import type { Layers } from '../../layers/layers.ts';
-import type { Archives } from '../../layers/threads/archives.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { KeyLock } from '../../lib/key-lock.ts';
 import { measure } from '../../lib/measures.ts';
 import { emitIfThere } from '../container-events.ts';
 import type { ContainerConfigBody } from '../settings/container-config-schema.ts';
@@ -19,15 +14,7 @@ import type { Container } from '../store.ts';
 import { holdStill, type HoldNeeds } from './hold-still.ts';
 import { mergeConfig } from './merge-config.ts';
 
-type CommitNeeds = HoldNeeds & {
-  archives: Archives;
-  blobs: Blobs;
-  clock: Clock;
-  db: Database;
-  images: ImageStore;
-  layers: Layers;
-  locks: KeyLock;
-};
+type CommitNeeds = HoldNeeds & Pick<Engine, 'archives' | 'blobs' | 'clock' | 'db' | 'images' | 'layers' | 'locks'>;
 
 type CommitRequest = Readonly<{
   name: Reference | undefined;

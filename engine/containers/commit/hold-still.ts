@@ -1,7 +1,7 @@
+import type { Engine } from '../../engine.ts';
 import { pauseContainer, unpauseContainer, type PauseNeeds } from '../lifecycle/pause.ts';
-import type { Runs } from '../runs/runs.ts';
 
-export type HoldNeeds = PauseNeeds & { runs: Runs };
+export type HoldNeeds = PauseNeeds & Pick<Engine, 'runs'>;
 
 /**
  * Pauses a running container until it is disposed, as a user's pause would: in its record, with its events, and the

@@ -1,10 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { Database } from '../../db/database.ts';
-import type { Events } from '../../events/events.ts';
-import type { Background } from '../../lib/background.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { newId } from '../../lib/ids.ts';
@@ -15,21 +12,16 @@ import { ShimLost, type Shim } from '../../runtime/shim/shim.ts';
 import { StartFailed } from '../../runtime/start-failure.ts';
 import { emitContainer } from '../container-events.ts';
 import { enteredProcess, type EnteredNeeds } from '../runs/entered-process.ts';
-import type { Runs } from '../runs/runs.ts';
 import { isAlive } from '../state.ts';
 import type { Container } from '../store.ts';
 import { checkOf, type Check } from './check.ts';
 import { afterResult, atStart, unchecked } from './outcome.ts';
 import type { CheckResult, Health, HealthStore } from './store.ts';
 
-export type HealthNeeds = EnteredNeeds & {
-  background: Background;
-  clock: Clock;
-  db: Database;
-  events: Events;
-  healthStore: HealthStore;
-  runs: Runs;
-};
+export type HealthNeeds = EnteredNeeds &
+  Pick<Engine, 'background' | 'clock' | 'db' | 'events' | 'runs'> & {
+    healthStore: HealthStore;
+  };
 
 /**
  * The number of checks that begin within this time; others that are due, as after a start of the daemon, follow later.

@@ -1,11 +1,9 @@
 import { hostname as hostName } from 'node:os';
 
-import type { Config } from '../../config/daemon-config.ts';
-import type { Copies } from '../../copies/copies.ts';
+import type { Engine } from '../../engine.ts';
 import { detectCgroups } from '../../host/cgroups/cgroups.ts';
 import { limitSupport } from '../../host/cgroups/limit-support.ts';
 import type { Image, ImageStore } from '../../images/store.ts';
-import type { Layers } from '../../layers/layers.ts';
 import { append } from '../../lib/append.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
@@ -15,7 +13,6 @@ import { logDriver } from '../../logs/drivers.ts';
 import { checkAttributes } from '../../logs/log-attributes.ts';
 import type { Networks } from '../../networks/networks.ts';
 import { checkUser } from '../../oci/user.ts';
-import type { Runtimes } from '../../runtime/runtimes.ts';
 import type { CreateVolumeNeeds } from '../../volumes/create.ts';
 import type { RemoveVolumeNeeds } from '../../volumes/remove.ts';
 import { emitContainer } from '../container-events.ts';
@@ -42,15 +39,8 @@ const NO_QUOTAS =
 
 type Needs = CreateVolumeNeeds &
   RemoveVolumeNeeds &
-  VolumeMountNeeds & {
-    config: Config;
-    containers: ContainerStore;
-    copies: Copies;
-    images: ImageStore;
-    layers: Layers;
-    networks: Networks;
-    runtimes: Runtimes;
-  };
+  VolumeMountNeeds &
+  Pick<Engine, 'config' | 'containers' | 'copies' | 'images' | 'layers' | 'networks' | 'runtimes'>;
 
 /**
  * Creates a container that is ready to start. All checks come before the first change.

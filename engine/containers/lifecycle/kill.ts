@@ -1,18 +1,15 @@
-import type { Events } from '../../events/events.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { KeyLock } from '../../lib/key-lock.ts';
 import { signalNumber } from '../../lib/notations/signal-number.ts';
 import { emitContainer } from '../container-events.ts';
-import type { HealthChecks } from '../health/checks.ts';
 import { findAlive, notRunning, refuseUnclear, startOver } from '../runs/alive.ts';
 import { thaw } from '../runs/freezer.ts';
-import type { Runs } from '../runs/runs.ts';
 import { isAlive, transition } from '../state.ts';
-import type { Container, ContainerStore } from '../store.ts';
+import type { Container } from '../store.ts';
 import { unpauseContainer } from './pause.ts';
 import { stopSignalOf } from './stop-signal.ts';
 
-type Needs = { containers: ContainerStore; events: Events; health: HealthChecks; locks: KeyLock; runs: Runs };
+type Needs = Pick<Engine, 'containers' | 'events' | 'health' | 'locks' | 'runs'>;
 
 const SIGKILL = 9;
 

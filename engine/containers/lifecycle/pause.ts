@@ -1,13 +1,11 @@
-import type { Events } from '../../events/events.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { emitContainer } from '../container-events.ts';
-import type { HealthChecks } from '../health/checks.ts';
 import { notRunning } from '../runs/alive.ts';
 import { freeze, thaw } from '../runs/freezer.ts';
 import { isAlive, transition } from '../state.ts';
-import type { ContainerStore } from '../store.ts';
 
-export type PauseNeeds = { containers: ContainerStore; events: Events; health: HealthChecks };
+export type PauseNeeds = Pick<Engine, 'containers' | 'events' | 'health'>;
 
 /**
  * Throws `conflict` when it is not running or is paused already. `pausedFor`: work of the engine, not a user's request.

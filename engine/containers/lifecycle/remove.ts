@@ -1,36 +1,31 @@
 import { rm } from 'node:fs/promises';
 
-import type { Config } from '../../config/daemon-config.ts';
-import type { ExecStore } from '../../exec/store.ts';
-import type { Layers } from '../../layers/layers.ts';
-import type { Background } from '../../lib/background.ts';
-import { settlesWithin, type Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
+import { settlesWithin } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { measure } from '../../lib/measures.ts';
-import type { Deliveries } from '../../logs/delivery/deliveries.ts';
 import { removeIfAnonymous, type RemoveVolumeNeeds } from '../../volumes/remove.ts';
 import { emitContainer } from '../container-events.ts';
-import type { HealthChecks } from '../health/checks.ts';
 import { startOver } from '../runs/alive.ts';
 import { containerFolder } from '../runs/places.ts';
-import type { Runs } from '../runs/runs.ts';
 import { isAlive, transition, exitCodeOf } from '../state.ts';
-import type { Samplers } from '../stats/samplers.ts';
 import type { Container, ContainerStore, MountPoint } from '../store.ts';
 import { killContainer } from './kill.ts';
 
-export type RemoveNeeds = RemoveVolumeNeeds & {
-  background: Background;
-  config: Config;
-  containers: ContainerStore;
-  clock: Clock;
-  deliveries: Deliveries;
-  execs: ExecStore;
-  health: HealthChecks;
-  layers: Layers;
-  runs: Runs;
-  samplers: Samplers;
-};
+export type RemoveNeeds = RemoveVolumeNeeds &
+  Pick<
+    Engine,
+    | 'background'
+    | 'config'
+    | 'containers'
+    | 'clock'
+    | 'deliveries'
+    | 'execs'
+    | 'health'
+    | 'layers'
+    | 'runs'
+    | 'samplers'
+  >;
 
 /** A removal waits this long for the clean-up of the last run, above all for its mounted volumes. */
 const CLEANING_SECONDS = 10;

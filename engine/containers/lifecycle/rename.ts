@@ -1,14 +1,11 @@
-import type { Config } from '../../config/daemon-config.ts';
-import type { Events } from '../../events/events.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { Networks } from '../../networks/networks.ts';
 import { emitContainer } from '../container-events.ts';
 import { holderOf, servedOf } from '../networks/served.ts';
 import { containerName } from '../settings/container-name.ts';
 import { isAlive } from '../state.ts';
-import type { ContainerStore } from '../store.ts';
 
-type Needs = { config: Config; containers: ContainerStore; events: Events; networks: Networks };
+type Needs = Pick<Engine, 'config' | 'containers' | 'events' | 'networks'>;
 
 /** Throws `invalid` and `conflict` (the name is taken, or its own). Specification, endpoint 15. */
 export function renameContainer(engine: Needs, ref: string, wanted = ''): void {

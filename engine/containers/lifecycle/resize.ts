@@ -1,10 +1,8 @@
-import type { Events } from '../../events/events.ts';
+import type { Engine } from '../../engine.ts';
 import { emitIfThere } from '../container-events.ts';
 import { findAlive } from '../runs/alive.ts';
-import type { Runs } from '../runs/runs.ts';
-import type { ContainerStore } from '../store.ts';
 
-type Needs = { containers: ContainerStore; events: Events; runs: Runs };
+type Needs = Pick<Engine, 'containers' | 'events' | 'runs'>;
 export type Size = { width: number; height: number };
 
 /** Sets the terminal's size, in characters. Throws `conflict` when it is not running. */

@@ -1,25 +1,15 @@
-import type { Config } from '../../config/daemon-config.ts';
-import type { Events } from '../../events/events.ts';
-import { settlesWithin, type Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
+import { settlesWithin } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { KeyLock } from '../../lib/key-lock.ts';
 import { measure } from '../../lib/measures.ts';
 import { emitContainer, emitIfThere } from '../container-events.ts';
 import { refuseUnclear, startOver } from '../runs/alive.ts';
 import { thaw } from '../runs/freezer.ts';
-import type { Runs } from '../runs/runs.ts';
 import { isAlive, transition } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { stopSignalOf } from './stop-signal.ts';
 
-export type StopNeeds = {
-  clock: Clock;
-  config: Config;
-  containers: ContainerStore;
-  events: Events;
-  locks: KeyLock;
-  runs: Runs;
-};
+export type StopNeeds = Pick<Engine, 'clock' | 'config' | 'containers' | 'events' | 'locks' | 'runs'>;
 
 const DEFAULT_GRACE_SECONDS = 10;
 const SIGKILL = 9;

@@ -1,17 +1,15 @@
-import type { Events } from '../../events/events.ts';
+import type { Engine } from '../../engine.ts';
 import { LimitRefused } from '../../host/cgroups/cgroup-limits.ts';
 import { detectCgroups } from '../../host/cgroups/cgroups.ts';
 import { limitSupport } from '../../host/cgroups/limit-support.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { KeyLock } from '../../lib/key-lock.ts';
 import { emitContainer } from '../container-events.ts';
 import { refuseUnclear } from '../runs/alive.ts';
 import { changeLiveLimits } from '../runs/live-limits.ts';
-import type { Runs } from '../runs/runs.ts';
 import { checkedUpdate, updatedHostConfig, type WantedUpdate } from '../settings/update.ts';
-import type { Container, ContainerStore } from '../store.ts';
+import type { Container } from '../store.ts';
 
-type Needs = { containers: ContainerStore; events: Events; locks: KeyLock; runs: Runs };
+type Needs = Pick<Engine, 'containers' | 'events' | 'locks' | 'runs'>;
 
 /**
  * Changes limits and restart policy, of the running container and of its record: both or neither. Returns warnings.

@@ -1,9 +1,8 @@
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { Runs } from '../runs/runs.ts';
 import { exitCodeOf, isOver } from '../state.ts';
-import type { ContainerStore } from '../store.ts';
 
-type Needs = { containers: ContainerStore; runs: Runs };
+type Needs = Pick<Engine, 'containers' | 'runs'>;
 
 /**
  * The exit code: at once if the container does not run, else at the end of the run, even if a restart policy begins the

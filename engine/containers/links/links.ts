@@ -1,7 +1,6 @@
-import type { Config } from '../../config/daemon-config.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { DEFAULT_NETWORK, isDefaultNetwork, networkModeOf } from '../../networks/mode.ts';
-import type { Networks } from '../../networks/networks.ts';
 import { rewriteHosts } from '../runs/preparation/etc-files.ts';
 import type { HostConfig } from '../settings/host-config/host-config-schema.ts';
 import { isAlive } from '../state.ts';
@@ -9,7 +8,7 @@ import type { Container, ContainerStore } from '../store.ts';
 import { linkVariables } from './link-environment.ts';
 import { networkOwner } from './network-owner.ts';
 
-type Needs = { config: Config; containers: ContainerStore; networks: Networks };
+type Needs = Pick<Engine, 'config' | 'containers' | 'networks'>;
 
 /** A link to a container under an `alias`. In the record it is `<id>:<alias>`, because a name may change. */
 type Link = Readonly<{ alias: string; target: Container }>;

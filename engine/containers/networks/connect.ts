@@ -1,8 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 
-import type { Config } from '../../config/daemon-config.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError, hasCode, refuseIf } from '../../lib/errors.ts';
-import type { KeyLock } from '../../lib/key-lock.ts';
 import { attachAll } from '../../networks/endpoints/attach.ts';
 import { joinRunning, leaveRunning } from '../../networks/endpoints/connect.ts';
 import { addressesOf } from '../../networks/endpoints/endpoint.ts';
@@ -19,7 +18,7 @@ import { attachedName, attachmentOf, checkSettings, withOwnNames } from './attac
 import { leaveLostNetwork } from './lost-networks.ts';
 import { holderOf, servedOf, usesResolver } from './served.ts';
 
-type ConnectNeeds = NetworkNeeds & { config: Config; containers: ContainerStore; locks: KeyLock };
+type ConnectNeeds = NetworkNeeds & Pick<Engine, 'config' | 'containers' | 'locks'>;
 
 type Wanted = Readonly<{ network: string; container: string }>;
 

@@ -1,10 +1,8 @@
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { KeyLock } from '../../lib/key-lock.ts';
-import type { Networks } from '../../networks/networks.ts';
 import { isAlive } from '../state.ts';
-import type { ContainerStore } from '../store.ts';
 
-type Needs = { containers: ContainerStore; networks: Networks; locks: KeyLock };
+type Needs = Pick<Engine, 'containers' | 'networks' | 'locks'>;
 
 /**
  * Disconnects a stopped container from a network that was removed meanwhile, by its former name. False: the network and

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 import type { Config } from '../../config/daemon-config.ts';
+import type { Engine } from '../../engine.ts';
 import { hasCode } from '../../lib/errors.ts';
 import type { Served, Upstream } from '../../networks/dns/served.ts';
 import type { Endpoint } from '../../networks/endpoints/endpoint.ts';
@@ -11,7 +12,7 @@ import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { withOwnNames } from './attachments.ts';
 
-type Needs = { config: Config; containers: ContainerStore; networks: Networks };
+type Needs = Pick<Engine, 'config' | 'containers' | 'networks'>;
 /** A process that holds the container's network namespace. */
 type Holder = Readonly<{ pid: number; netns: string }>;
 

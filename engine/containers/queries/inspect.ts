@@ -1,30 +1,18 @@
 import { join } from 'node:path';
 
-import type { Config } from '../../config/daemon-config.ts';
-import type { ExecStore } from '../../exec/store.ts';
+import type { Engine } from '../../engine.ts';
 import type { ImageStore } from '../../images/store.ts';
 import type { Layers } from '../../layers/layers.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { Deliveries } from '../../logs/delivery/deliveries.ts';
-import type { Networks } from '../../networks/networks.ts';
-import type { HealthChecks } from '../health/checks.ts';
 import { presentLinks } from '../links/links.ts';
 import { networkOwner } from '../links/network-owner.ts';
 import { presentInspect, type Around } from '../present.ts';
 import type { Container, ContainerStore } from '../store.ts';
 
-export type InspectNeeds = {
-  clock: Clock;
-  config: Config;
-  containers: ContainerStore;
-  deliveries: Deliveries;
-  execs: ExecStore;
-  health: HealthChecks;
-  images: ImageStore;
-  layers: Layers;
-  networks: Networks;
-};
+export type InspectNeeds = Pick<
+  Engine,
+  'clock' | 'config' | 'containers' | 'deliveries' | 'execs' | 'health' | 'images' | 'layers' | 'networks'
+>;
 
 /** The last inspect of a container, with the data of other records that it used. */
 type Said = Readonly<{ around: Around; text: string }>;

@@ -1,17 +1,15 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
-import type { Events } from '../../events/events.ts';
+import type { Engine } from '../../engine.ts';
 import { detectCgroups, processesIn } from '../../host/cgroups/cgroups.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { emitIfThere } from '../container-events.ts';
 import { findAlive } from '../runs/alive.ts';
 import { cgroupPathOf } from '../runs/places.ts';
-import type { Runs } from '../runs/runs.ts';
 import type { Top } from '../schema.ts';
-import type { ContainerStore } from '../store.ts';
 
-type Needs = { containers: ContainerStore; events: Events; runs: Runs };
+type Needs = Pick<Engine, 'containers' | 'events' | 'runs'>;
 
 const execute = promisify(execFile);
 const MAX_OUTPUT = 64 * 1024 * 1024;

@@ -1,11 +1,11 @@
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { KeyLock } from '../../lib/key-lock.ts';
 import type { Shim } from '../../runtime/shim/shim.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
-import type { Runs } from './runs.ts';
 
-type Needs = { containers: ContainerStore; runs: Runs };
+type Needs = Pick<Engine, 'containers' | 'runs'>;
 
 /** Finds a running container and its shim. Throws `notFound`, and `conflict` if it is not running. */
 export function findAlive(engine: Needs, ref: string): { container: Container; shim: Shim } {

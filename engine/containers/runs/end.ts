@@ -1,36 +1,21 @@
-import type { Config } from '../../config/daemon-config.ts';
-import type { Database } from '../../db/database.ts';
-import type { ExecStore } from '../../exec/store.ts';
-import { settlesWithin, type Clock } from '../../lib/clock.ts';
-import type { Deliveries } from '../../logs/delivery/deliveries.ts';
+import type { Engine } from '../../engine.ts';
+import { settlesWithin } from '../../lib/clock.ts';
 import { closeSandbox, type NetworkNeeds } from '../../networks/endpoints/sandbox.ts';
 import type { ExitStatus } from '../../runtime/exit-status.ts';
-import type { Runtimes } from '../../runtime/runtimes.ts';
 import { removeShimFolder } from '../../runtime/shim/shim-folder.ts';
 import type { Shim } from '../../runtime/shim/shim.ts';
 import { emitContainer, emitUnmounts } from '../container-events.ts';
-import type { HealthChecks } from '../health/checks.ts';
 import { isAlive, transition } from '../state.ts';
-import type { Container, ContainerStore } from '../store.ts';
+import type { Container } from '../store.ts';
 import { cgroupPathOf, shimFolder } from './places.ts';
 import { unmountVolumes, type VolumeMountNeeds } from './preparation/volume-mounts.ts';
 import { endProcesses, removeIfLeft, removeRemains } from './remains.ts';
 import { applyRestartPolicy } from './restart-policy.ts';
-import type { Runs } from './runs.ts';
 import { showingFailures } from './shown-failures.ts';
 
 export type EndNeeds = NetworkNeeds &
-  VolumeMountNeeds & {
-    clock: Clock;
-    config: Config;
-    containers: ContainerStore;
-    db: Database;
-    deliveries: Deliveries;
-    execs: ExecStore;
-    health: HealthChecks;
-    runs: Runs;
-    runtimes: Runtimes;
-  };
+  VolumeMountNeeds &
+  Pick<Engine, 'clock' | 'config' | 'containers' | 'db' | 'deliveries' | 'execs' | 'health' | 'runs' | 'runtimes'>;
 
 /** The exit code of a run that ended unobserved: the machine went down. */
 const LOST_CODE = 255;

@@ -1,15 +1,13 @@
-import type { Config } from '../../config/daemon-config.ts';
-import type { Layers } from '../../layers/layers.ts';
-import type { Networks } from '../../networks/networks.ts';
+import type { Engine } from '../../engine.ts';
 import { rootSeenBy } from '../../oci/root-files.ts';
 import { ensureProfile } from '../../oci/security/apparmor.ts';
 import { hasHome, ociProcess } from '../../oci/spec.ts';
 import { resolveUser } from '../../oci/user.ts';
 import { linkEnvironment } from '../links/links.ts';
-import type { Container, ContainerStore } from '../store.ts';
+import type { Container } from '../store.ts';
 import { environmentOf, processOf } from './preparation/process.ts';
 
-export type EnteredNeeds = { config: Config; containers: ContainerStore; layers: Layers; networks: Networks };
+export type EnteredNeeds = Pick<Engine, 'config' | 'containers' | 'layers' | 'networks'>;
 
 /** A process that enters a running container: that of an exec, or of a health check. */
 type Wanted = Readonly<{

@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 
+import type { Engine } from '../../engine.ts';
 import {
   applyLimits,
   LimitRefused,
@@ -14,11 +15,11 @@ import { cpuTime } from '../../oci/resources.ts';
 import { systemdProperties } from '../../oci/systemd-properties.ts';
 import type { HostConfig } from '../settings/host-config/host-config-schema.ts';
 import { isAlive } from '../state.ts';
-import type { Container, ContainerStore } from '../store.ts';
+import type { Container } from '../store.ts';
 import { limitsOf } from './limits-of.ts';
 import { cgroupPathOf, runtimeCgroupOf } from './places.ts';
 
-type Needs = { containers: ContainerStore };
+type Needs = Pick<Engine, 'containers'>;
 
 /**
  * Writes the limits in which `after` differs into the cgroup of a running container. Disposing takes them back; the

@@ -1,9 +1,9 @@
 import type { Database } from '../../db/database.ts';
+import type { Engine } from '../../engine.ts';
 import { transition } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
-import type { Runs } from './runs.ts';
 
-type Needs = { containers: Pick<ContainerStore, 'change'>; db: Pick<Database, 'afterCommit'>; runs: Runs };
+type Needs = Pick<Engine, 'runs'> & { containers: Pick<ContainerStore, 'change'>; db: Pick<Database, 'afterCommit'> };
 
 const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 60_000;

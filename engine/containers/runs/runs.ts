@@ -1,10 +1,10 @@
-import type { Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { ShimLost, type Shim } from '../../runtime/shim/shim.ts';
 import { exitCodeOf, isOver } from '../state.ts';
 import type { ContainerStore } from '../store.ts';
 
-type Needs = { clock: Clock; containers: Pick<ContainerStore, 'get'> };
+type Needs = Pick<Engine, 'clock'> & { containers: Pick<ContainerStore, 'get'> };
 
 /** A client that has attached before the start. */
 type WaitingClient = Readonly<{

@@ -1,14 +1,13 @@
 import { closeSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
+import type { Engine } from '../../engine.ts';
 import { prepareMoves } from '../../host/cgroups/cgroup-moves.ts';
 import { detectCgroups } from '../../host/cgroups/cgroups.ts';
 import { prepareRealtime } from '../../host/cgroups/realtime.ts';
-import type { Layers } from '../../layers/layers.ts';
 import { nextTurn, settlesWithin } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
-import type { KeyLock } from '../../lib/key-lock.ts';
 import { measure } from '../../lib/measures.ts';
 import { addressesOf, hasAddress, type Endpoint } from '../../networks/endpoints/endpoint.ts';
 import { openSandbox } from '../../networks/endpoints/sandbox.ts';
@@ -37,7 +36,7 @@ import { shimOptions } from './preparation/shim-options.ts';
 import { mountVolumes, unmountVolumes } from './preparation/volume-mounts.ts';
 import { removeIfLeft, removeRemains } from './remains.ts';
 
-export type StartNeeds = EndNeeds & { layers: Layers; locks: KeyLock };
+export type StartNeeds = EndNeeds & Pick<Engine, 'layers' | 'locks'>;
 
 /** A start waits this long for the clean-up of the last run. */
 const CLEANING_SECONDS = 30;

@@ -1,9 +1,9 @@
-import type { Copies } from '../../copies/copies.ts';
+import type { Engine } from '../../engine.ts';
 import type { Layers } from '../../layers/layers.ts';
 import { folderBelow } from '../../layers/tar/lower-folders.ts';
 import type { Container } from '../store.ts';
 
-type Needs = { copies: Copies; layers: Layers };
+type Needs = Pick<Engine, 'copies' | 'layers'>;
 
 /**
  * Creates a missing working directory, as docker does when a container is created, so that files can be copied into it.

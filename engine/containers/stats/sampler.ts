@@ -1,9 +1,8 @@
+import type { Engine } from '../../engine.ts';
 import type { Cgroups } from '../../host/cgroups/cgroups.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { ContainerStore } from '../store.ts';
 import { readSample, type Sample } from './sample.ts';
 
-type Needs = { clock: Clock; containers: ContainerStore };
+type Needs = Pick<Engine, 'clock' | 'containers'>;
 
 /** A receiver of each reading. */
 export type Follower = Readonly<{

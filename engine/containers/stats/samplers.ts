@@ -1,10 +1,9 @@
+import type { Engine } from '../../engine.ts';
 import { detectCgroups } from '../../host/cgroups/cgroups.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { ContainerStore } from '../store.ts';
 import type { Sample } from './sample.ts';
 import { Sampler, type Follower } from './sampler.ts';
 
-type Needs = { clock: Clock; containers: ContainerStore };
+type Needs = Pick<Engine, 'clock' | 'containers'>;
 
 /** Between the two readings of one sample: the machine's CPU time has steps of 10 ms. */
 const APART_MS = 400;

@@ -1,12 +1,12 @@
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { isAlive } from '../state.ts';
-import type { Container, ContainerStore } from '../store.ts';
+import type { Container } from '../store.ts';
 import { presentStats } from './present-stats.ts';
 import type { Sample } from './sample.ts';
-import type { Samplers } from './samplers.ts';
 import type { Stats } from './schema.ts';
 
-type Needs = { containers: ContainerStore; samplers: Samplers };
+type Needs = Pick<Engine, 'containers' | 'samplers'>;
 
 /** The conversion of answers for an older client. */
 export type Older = ((stats: Stats) => Stats) | undefined;

@@ -1,21 +1,16 @@
 import type { Duplex } from 'node:stream';
 
-import type { Events } from '../../events/events.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { logDriverOf } from '../../logs/drivers.ts';
 import { ShimLost, type AttachOptions, type Shim } from '../../runtime/shim/shim.ts';
 import { emitIfThere } from '../container-events.ts';
-import type { Runs } from '../runs/runs.ts';
-import type { Container, ContainerStore } from '../store.ts';
+import type { Container } from '../store.ts';
 import { deliver } from './deliver.ts';
 import { parseDetachKeys } from './detach-keys.ts';
 import { Relay } from './relay.ts';
 
-type Needs = {
-  containers: ContainerStore;
-  events: Events;
-  runs: Runs;
-};
+type Needs = Pick<Engine, 'containers' | 'events' | 'runs'>;
 
 type AttachRequest = Readonly<{
   logs?: boolean;

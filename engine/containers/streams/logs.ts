@@ -1,17 +1,17 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 
+import type { Engine } from '../../engine.ts';
 import { parseTime } from '../../http/values/times.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { LogReader } from '../../logs/driver.ts';
 import { logDriverOf } from '../../logs/drivers.ts';
 import { attributesText, logAttributes } from '../../logs/log-attributes.ts';
 import type { LogQuery } from '../../logs/log-file.ts';
-import type { Runs } from '../runs/runs.ts';
 import { isAlive } from '../state.ts';
-import type { Container, ContainerStore } from '../store.ts';
+import type { Container } from '../store.ts';
 
-type Needs = { containers: ContainerStore; runs: Runs };
+type Needs = Pick<Engine, 'containers' | 'runs'>;
 
 /** The parameters as they come: seconds (with a fraction) or RFC 3339, `all` or a number. */
 type LogsRequest = Readonly<{

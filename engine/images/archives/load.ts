@@ -1,29 +1,15 @@
-import type { Events } from '../../events/events.ts';
+import type { Engine } from '../../engine.ts';
 import { applyLayer, makeLayers } from '../../layers/apply.ts';
-import type { Blobs } from '../../layers/blobs.ts';
 import { chainIds } from '../../layers/chain-id.ts';
-import type { Layers } from '../../layers/layers.ts';
-import type { Archives } from '../../layers/threads/archives.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { shortId } from '../../lib/ids.ts';
-import type { KeyLock } from '../../lib/key-lock.ts';
 import { emitImageEvent } from '../event.ts';
 import { familiarReference } from '../names/reference.ts';
 import { progressLine, type Report } from '../progress.ts';
-import type { ImageStore } from '../store.ts';
 import { ArchiveFiles } from './archive-files.ts';
 import { readImages, type ArchivedImage } from './archive-formats.ts';
 import { withKnownParents } from './parents.ts';
 
-type Needs = {
-  images: ImageStore;
-  layers: Layers;
-  blobs: Blobs;
-  archives: Archives;
-  locks: KeyLock;
-  clock: Clock;
-  events: Events;
-};
+type Needs = Pick<Engine, 'images' | 'layers' | 'blobs' | 'archives' | 'locks' | 'clock' | 'events'>;
 
 /**
  * Loads the images of an archive.

@@ -1,17 +1,14 @@
-import type { Events } from '../../events/events.ts';
+import type { Engine } from '../../engine.ts';
 import { archiveSource } from '../../layers/archive-source.ts';
-import type { Blobs } from '../../layers/blobs.ts';
 import { sha256 } from '../../layers/chain-id.ts';
-import type { Layers } from '../../layers/layers.ts';
 import type { Layer } from '../../layers/records.ts';
 import { TAR_END, tarHeader, tarPadding } from '../../layers/tar/tar-write.ts';
-import type { Archives } from '../../layers/threads/archives.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { emitImageEvent } from '../event.ts';
 import { familiarName, familiarReference, parseReference, type Reference } from '../names/reference.ts';
 import type { Image, ImageStore } from '../store.ts';
 
-type Needs = { images: ImageStore; layers: Layers; blobs: Blobs; archives: Archives; events: Events };
+type Needs = Pick<Engine, 'images' | 'layers' | 'blobs' | 'archives' | 'events'>;
 
 /** An image with the names that go into the archive. */
 type Chosen = { image: Image; names: Reference[] };

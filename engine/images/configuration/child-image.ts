@@ -1,12 +1,12 @@
+import type { Engine } from '../../engine.ts';
 import { sha256 } from '../../layers/chain-id.ts';
 import type { Layer } from '../../layers/records.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { VERSION } from '../../version.ts';
-import type { Image, ImageStore } from '../store.ts';
+import type { Image } from '../store.ts';
 import { goArchitecture } from './architecture.ts';
 import { runConfigOf, type RunConfig } from './run-config.ts';
 
-type Needs = { images: ImageStore; clock: Clock };
+type Needs = Pick<Engine, 'images' | 'clock'>;
 
 type Child = Readonly<{
   /** Undefined for `FROM scratch`. */

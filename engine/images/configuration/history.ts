@@ -1,8 +1,8 @@
-import type { Layers } from '../../layers/layers.ts';
-import type { Image, ImageStore } from '../store.ts';
+import type { Engine } from '../../engine.ts';
+import type { Image } from '../store.ts';
 import type { HistoryEntry } from './image-config.ts';
 
-type Needs = { images: ImageStore; layers: Layers };
+type Needs = Pick<Engine, 'images' | 'layers'>;
 
 export type HistoryStep = HistoryEntry & { sizeBytes: number; imageId: string | undefined; tags: string[] };
 

@@ -1,30 +1,15 @@
-import type { Database } from '../../db/database.ts';
-import type { Events } from '../../events/events.ts';
+import type { Engine } from '../../engine.ts';
 import { applyLayer } from '../../layers/apply.ts';
-import type { Blobs } from '../../layers/blobs.ts';
 import { sha256 } from '../../layers/chain-id.ts';
-import type { Layers } from '../../layers/layers.ts';
-import type { Archives } from '../../layers/threads/archives.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { KeyLock } from '../../lib/key-lock.ts';
 import { VERSION } from '../../version.ts';
 import { goArchitecture } from '../configuration/architecture.ts';
 import { runConfigOf, type RunConfig } from '../configuration/run-config.ts';
 import { emitImageEvent } from '../event.ts';
 import type { Reference } from '../names/reference.ts';
 import { giveName } from '../names/tag.ts';
-import type { Image, ImageStore } from '../store.ts';
+import type { Image } from '../store.ts';
 
-type Needs = {
-  db: Database;
-  images: ImageStore;
-  layers: Layers;
-  blobs: Blobs;
-  archives: Archives;
-  locks: KeyLock;
-  clock: Clock;
-  events: Events;
-};
+type Needs = Pick<Engine, 'db' | 'images' | 'layers' | 'blobs' | 'archives' | 'locks' | 'clock' | 'events'>;
 
 type Options = {
   /** Settings from the client's instructions. */

@@ -1,11 +1,8 @@
-import type { Database } from '../../db/database.ts';
-import type { Events } from '../../events/events.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
 import { emitImageEvent } from '../event.ts';
-import type { ImageStore } from '../store.ts';
 import { familiarReference, parseRepoAndTag, type Reference } from './reference.ts';
 
-type Needs = { db: Database; images: ImageStore; clock: Clock; events: Events };
+type Needs = Pick<Engine, 'db' | 'images' | 'clock' | 'events'>;
 
 /** Gives an image another name; another image with this name loses it. */
 export function tagImage(engine: Needs, ref: string, repo: string, tag: string | undefined): void {

@@ -1,14 +1,12 @@
 import { join } from 'node:path';
 
-import type { Blobs } from '../../layers/blobs.ts';
-import type { Archives } from '../../layers/threads/archives.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
 import { RegistryError } from '../../registry/errors.ts';
 import type { Descriptor } from '../../registry/manifests.ts';
 import type { Repository } from '../../registry/repository.ts';
 import { Slots } from './slots.ts';
 
-type Needs = { archives: Archives; blobs: Blobs; clock: Clock };
+type Needs = Pick<Engine, 'archives' | 'blobs' | 'clock'>;
 
 export type DownloadEvent =
   | { kind: 'waiting' | 'verifying' | 'complete' }

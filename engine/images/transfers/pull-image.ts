@@ -1,10 +1,6 @@
-import type { Blobs } from '../../layers/blobs.ts';
+import type { Engine } from '../../engine.ts';
 import { sha256 } from '../../layers/chain-id.ts';
-import type { Layers } from '../../layers/layers.ts';
-import type { Archives } from '../../layers/threads/archives.ts';
 import { parseBoundedJson, UnboundedJsonError } from '../../lib/bounded-json.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { KeyLock } from '../../lib/key-lock.ts';
 import { RegistryError } from '../../registry/errors.ts';
 import type { Descriptor, ImageManifest } from '../../registry/manifests.ts';
 import type { OldManifest } from '../../registry/old-manifest.ts';
@@ -12,23 +8,15 @@ import type { Repository } from '../../registry/repository.ts';
 import { parseImage } from '../configuration/image-json.ts';
 import { familiarReference, type Reference } from '../names/reference.ts';
 import type { Report } from '../progress.ts';
-import type { Image, ImageStore } from '../store.ts';
-import type { LayerDownloads } from './layer-downloads.ts';
-import type { LayerSources } from './layer-sources.ts';
+import type { Image } from '../store.ts';
 import { oldConfiguration, oldLayers } from './old-image.ts';
 import { manifestForHost } from './platform.ts';
 import { pullLayers } from './pull-layers.ts';
 
-export type Needs = {
-  archives: Archives;
-  blobs: Blobs;
-  clock: Clock;
-  images: ImageStore;
-  layerDownloads: LayerDownloads;
-  layerSources: LayerSources;
-  layers: Layers;
-  locks: KeyLock;
-};
+export type Needs = Pick<
+  Engine,
+  'archives' | 'blobs' | 'clock' | 'images' | 'layerDownloads' | 'layerSources' | 'layers' | 'locks'
+>;
 
 type Options = { report: Report; signal: AbortSignal };
 

@@ -1,32 +1,19 @@
 import { link } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import type { Engine } from '../../engine.ts';
 import { applyLayer, makeLayers } from '../../layers/apply.ts';
-import type { Blobs } from '../../layers/blobs.ts';
 import { chainIds, chainOn } from '../../layers/chain-id.ts';
-import type { Layers } from '../../layers/layers.ts';
 import type { Layer } from '../../layers/records.ts';
-import type { Archives } from '../../layers/threads/archives.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { hasCode } from '../../lib/errors.ts';
 import { shortId } from '../../lib/ids.ts';
-import type { KeyLock } from '../../lib/key-lock.ts';
 import type { Descriptor } from '../../registry/manifests.ts';
 import type { Repository } from '../../registry/repository.ts';
 import type { Report } from '../progress.ts';
-import type { Downloaded, LayerDownloads } from './layer-downloads.ts';
-import type { LayerSources } from './layer-sources.ts';
+import type { Downloaded } from './layer-downloads.ts';
 import { LayerLines } from './transfer-lines.ts';
 
-type Needs = {
-  archives: Archives;
-  blobs: Blobs;
-  clock: Clock;
-  layerDownloads: LayerDownloads;
-  layerSources: LayerSources;
-  layers: Layers;
-  locks: KeyLock;
-};
+type Needs = Pick<Engine, 'archives' | 'blobs' | 'clock' | 'layerDownloads' | 'layerSources' | 'layers' | 'locks'>;
 
 type Wanted = {
   descriptors: readonly Descriptor[];

@@ -1,5 +1,4 @@
-import type { Config } from '../../config/daemon-config.ts';
-import type { Events } from '../../events/events.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { measure } from '../../lib/measures.ts';
 import type { Credentials } from '../../registry/auth/credentials.ts';
@@ -10,7 +9,7 @@ import { familiarName, familiarReference, hostAndPath, refuseAmbiguous, type Ref
 import type { Report } from '../progress.ts';
 import { pullImage, type Needs as NeedsOfImage } from './pull-image.ts';
 
-type Needs = NeedsOfImage & { config: Config; events: Events };
+type Needs = NeedsOfImage & Pick<Engine, 'config' | 'events'>;
 
 type Request = {
   /** Without tag and digest: all tags. */

@@ -1,7 +1,5 @@
-import type { Config } from '../../config/daemon-config.ts';
-import type { Events } from '../../events/events.ts';
+import type { Engine } from '../../engine.ts';
 import { sha256 } from '../../layers/chain-id.ts';
-import type { Layers } from '../../layers/layers.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { shortId } from '../../lib/ids.ts';
 import { measure } from '../../lib/measures.ts';
@@ -13,7 +11,7 @@ import { PushTarget } from '../../registry/upload/push-target.ts';
 import { checkArchives } from '../lost.ts';
 import { familiarName, familiarReference, hostAndPath, type Reference } from '../names/reference.ts';
 import type { Report } from '../progress.ts';
-import type { Image, ImageStore } from '../store.ts';
+import type { Image } from '../store.ts';
 import { pushLayer, type Needs as NeedsOfLayer } from './push-layer.ts';
 import { Slots } from './slots.ts';
 import { LayerLines } from './transfer-lines.ts';
@@ -21,7 +19,7 @@ import { LayerLines } from './transfer-lines.ts';
 /** As many as there are threads for it. */
 const COMPRESSIONS = 2;
 
-type Needs = NeedsOfLayer & { config: Config; events: Events; images: ImageStore; layers: Layers };
+type Needs = NeedsOfLayer & Pick<Engine, 'config' | 'events' | 'images' | 'layers'>;
 
 type Request = {
   /** Without a tag: all tags of the repository. */

@@ -2,7 +2,7 @@ import { mkdirSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
 import type { Container } from '../../containers/store.ts';
-import type { Background } from '../../lib/background.ts';
+import type { Engine } from '../../engine.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hasCode } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
@@ -14,11 +14,10 @@ import type { Line, Position } from './line.ts';
 import { Recent } from './recent.ts';
 import type { Sender } from './sender.ts';
 
-export type DeliveryNeeds = Readonly<{
-  background: Background;
-  clock: Clock;
-  log: { warn(details: object, message: string): void };
-}>;
+export type DeliveryNeeds = Pick<Engine, 'background' | 'clock'> &
+  Readonly<{
+    log: { warn(details: object, message: string): void };
+  }>;
 
 export type DeliveryStatus = Readonly<{
   /** Lines that will never be delivered: the buffer was full. */

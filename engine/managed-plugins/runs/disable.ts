@@ -2,18 +2,17 @@ import { constants as os } from 'node:os';
 
 import type { Runs } from '../../containers/runs/runs.ts';
 import type { ContainerStore } from '../../containers/store.ts';
+import type { Engine } from '../../engine.ts';
 import { settlesWithin } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { Networks } from '../../networks/networks.ts';
 import { ShimLost, type Shim } from '../../runtime/shim/shim.ts';
-import type { VolumeStore } from '../../volumes/store.ts';
 import type { InstalledPlugin } from '../store.ts';
 import type { EnableNeeds } from './enable.ts';
 import { pluginLock } from './follow.ts';
 import { removeRun, unmountPropagated } from './launch.ts';
 import type { PluginRun } from './runs.ts';
 
-export type DisableNeeds = EnableNeeds & { networks: Networks; volumes: VolumeStore };
+export type DisableNeeds = EnableNeeds & Pick<Engine, 'networks' | 'volumes'>;
 
 /** Between SIGTERM and SIGKILL, as in docker. */
 const GRACE_SECONDS = 10;

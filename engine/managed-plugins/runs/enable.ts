@@ -1,13 +1,11 @@
-import type { Database } from '../../db/database.ts';
-import type { Events } from '../../events/events.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { Plugins } from '../../plugins/plugins.ts';
 import type { Shim } from '../../runtime/shim/shim.ts';
 import type { InstalledPlugin } from '../store.ts';
 import { followPlugin, pluginLock, type FollowNeeds } from './follow.ts';
 import { launchPlugin, removeRun, unmountPropagated } from './launch.ts';
 
-export type EnableNeeds = FollowNeeds & { db: Database; events: Events; plugins: Plugins };
+export type EnableNeeds = FollowNeeds & Pick<Engine, 'db' | 'events' | 'plugins'>;
 
 /** The time that a plugin has to listen and to answer. */
 const HANDSHAKE_SECONDS = 30;

@@ -1,19 +1,11 @@
-import type { Background } from '../../lib/background.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { KeyLock } from '../../lib/key-lock.ts';
+import type { Engine } from '../../engine.ts';
 import type { Shim } from '../../runtime/shim/shim.ts';
-import type { InstalledPlugins } from '../store.ts';
 import { launchPlugin, removeRun, type LaunchNeeds } from './launch.ts';
-import type { PluginRuns } from './runs.ts';
 
-export type FollowNeeds = LaunchNeeds & {
-  background: Background;
-  clock: Clock;
-  installedPlugins: InstalledPlugins;
-  locks: KeyLock;
-  log: { warn(details: object, message: string): void };
-  pluginRuns: PluginRuns;
-};
+export type FollowNeeds = LaunchNeeds &
+  Pick<Engine, 'background' | 'clock' | 'installedPlugins' | 'locks' | 'pluginRuns'> & {
+    log: { warn(details: object, message: string): void };
+  };
 
 const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 60_000;

@@ -2,13 +2,12 @@ import { existsSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import type { Config } from '../../config/daemon-config.ts';
 import { removeRemains, removeIfLeft } from '../../containers/runs/remains.ts';
+import type { Engine } from '../../engine.ts';
 import { mountTable } from '../../host/mounts/mount-table.ts';
 import { mountBind, setPropagation, unmount } from '../../host/mounts/mount.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { ociSpec } from '../../oci/spec.ts';
-import type { Runtimes } from '../../runtime/runtimes.ts';
 import { removeShimFolder } from '../../runtime/shim/shim-folder.ts';
 import { Shim } from '../../runtime/shim/shim.ts';
 import { StartFailed } from '../../runtime/start-failure.ts';
@@ -18,7 +17,7 @@ import { configOf } from '../plugin-config.ts';
 import type { InstalledPlugin } from '../store.ts';
 import { hideAllViews } from './views.ts';
 
-export type LaunchNeeds = { config: Config; runtimes: Runtimes };
+export type LaunchNeeds = Pick<Engine, 'config' | 'runtimes'>;
 
 const LOG_BYTES = 1024 * 1024;
 const LOG_FILES = 2;

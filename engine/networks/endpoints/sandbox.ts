@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs';
 
-import type { Events } from '../../events/events.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
 import { measure } from '../../lib/measures.ts';
@@ -17,7 +17,7 @@ import { gatewayEndpoint, settleRoutes } from './gateway.ts';
 import { loopbackNetns } from './namespace.ts';
 import { wantedPorts, type PortBindings, type PublishedPort } from './ports.ts';
 
-export type NetworkNeeds = { networks: Networks; events: Events };
+export type NetworkNeeds = Pick<Engine, 'networks' | 'events'>;
 
 /** An endpoint that a container wants in the network `ref`, by id or name; `aliases`: its further names there. */
 export type WantedEndpoint = WantedPlace & Readonly<{ ref: string; aliases?: readonly string[] }>;

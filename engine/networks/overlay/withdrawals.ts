@@ -1,6 +1,5 @@
-import type { Logger } from 'pino';
-
-import { settlesWithin, type Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
+import { settlesWithin } from '../../lib/clock.ts';
 import { SharedRuns } from '../../lib/shared-runs.ts';
 
 /** Tasks end all the same when a node that has a session does not answer. */
@@ -9,7 +8,7 @@ const MAX_SECONDS = 5;
 /** Whether the nodes in a network have heard all. */
 export type Question = Readonly<{ number: number; network: string }>;
 type Ask = (question: Question) => void;
-type Needs = Readonly<{ clock: Clock; log: Logger }>;
+type Needs = Pick<Engine, 'clock' | 'log'>;
 type Waiting = Readonly<{ network: string; heard: PromiseWithResolvers<void> }>;
 
 /** Asks the leader whether the other nodes have heard that tasks of this one serve no more. */

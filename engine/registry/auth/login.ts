@@ -1,7 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 
-import type { Config } from '../../config/daemon-config.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { DEFAULT_REGISTRY } from '../connection/endpoints.ts';
 import { discard } from '../connection/read-body.ts';
@@ -9,7 +8,7 @@ import { withRegistry } from '../connection/session.ts';
 import { isOfTokenServer, RegistryError } from '../errors.ts';
 import type { Credentials } from './credentials.ts';
 
-type Needs = { config: Config; clock: Clock };
+type Needs = Pick<Engine, 'config' | 'clock'>;
 
 /** Checks credentials at a registry; returns the token that replaces the password, if the registry issues one. */
 export async function login(

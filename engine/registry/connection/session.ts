@@ -1,4 +1,5 @@
 import type { Config } from '../../config/daemon-config.ts';
+import type { Engine } from '../../engine.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { Authorizer } from '../auth/authorizer.ts';
 import { parseChallenges } from '../auth/challenge.ts';
@@ -11,7 +12,9 @@ import { discard, readText } from './read-body.ts';
 import { ATTEMPTS, delayOf, isTransient, MAX_WAIT_MS, pause } from './retry.ts';
 import { Transport } from './transport.ts';
 
-type Needs = { config: Pick<Config, 'insecureRegistries' | 'registryMirrors' | 'registryCertificates'>; clock: Clock };
+type Needs = Pick<Engine, 'clock'> & {
+  config: Pick<Config, 'insecureRegistries' | 'registryMirrors' | 'registryCertificates'>;
+};
 
 export type Ask = Omit<Sent, 'headers' | 'signal'> & {
   headers?: Record<string, string>;

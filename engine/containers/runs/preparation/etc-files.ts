@@ -11,13 +11,14 @@ import {
 import { join } from 'node:path';
 
 import type { Config } from '../../../config/daemon-config.ts';
+import type { Engine } from '../../../engine.ts';
 import { hasCode } from '../../../lib/errors.ts';
 import { networkOwner } from '../../links/network-owner.ts';
 import type { Container, ContainerStore } from '../../store.ts';
 import { containerFolder } from '../places.ts';
 import { hasSameSettings, resolvConfOf, type ResolvConfPlace } from './resolv-conf.ts';
 
-type Needs = { config: Config; containers: ContainerStore };
+type Needs = Pick<Engine, 'config' | 'containers'>;
 
 type EtcFiles = { hostname: string; hosts: string; resolvConf: string };
 

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { Config } from '../../../config/daemon-config.ts';
+import type { Engine } from '../../../engine.ts';
 import { EngineError } from '../../../lib/errors.ts';
 import { sharedWith } from '../../../lib/shared-namespace.ts';
 import type { PortRequest, SandboxRequest } from '../../../networks/endpoints/sandbox.ts';
@@ -9,10 +9,10 @@ import { networkModeOf } from '../../../networks/mode.ts';
 import type { Namespaces } from '../../../oci/description.ts';
 import { wantedEndpoints } from '../../networks/attachments.ts';
 import { isAlive } from '../../state.ts';
-import type { Container, ContainerStore } from '../../store.ts';
+import type { Container } from '../../store.ts';
 import { containerFolder } from '../places.ts';
 
-type Needs = { config: Config; containers: ContainerStore };
+type Needs = Pick<Engine, 'config' | 'containers'>;
 
 /** The network settings of the container. */
 export function sandboxRequest(container: Container): SandboxRequest {

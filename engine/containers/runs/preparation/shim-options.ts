@@ -1,12 +1,11 @@
-import type { Layers } from '../../../layers/layers.ts';
+import type { Engine } from '../../../engine.ts';
 import { logDriverOf } from '../../../logs/drivers.ts';
-import type { Runtimes } from '../../../runtime/runtimes.ts';
 import type { ShimOptions } from '../../../runtime/shim/shim.ts';
 import type { Container } from '../../store.ts';
 import { cgroupPathOf, runtimeCgroupOf } from '../places.ts';
 import type { SharedMemory } from './namespaces.ts';
 
-type Needs = { layers: Layers; runtimes: Runtimes };
+type Needs = Pick<Engine, 'layers' | 'runtimes'>;
 
 type Given = Readonly<{
   /** The shim's folder. */

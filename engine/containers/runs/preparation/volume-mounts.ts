@@ -1,10 +1,10 @@
-import type { Background, Task } from '../../../lib/background.ts';
+import type { Engine } from '../../../engine.ts';
+import type { Task } from '../../../lib/background.ts';
 import { settlesWithin, type Clock } from '../../../lib/clock.ts';
-import type { VolumeDrivers } from '../../../volumes/drivers.ts';
 import type { VolumeStore } from '../../../volumes/store.ts';
 import type { Container, MountPoint } from '../../store.ts';
 
-export type VolumeMountNeeds = { background: Background; volumes: VolumeStore; volumeDrivers: VolumeDrivers };
+export type VolumeMountNeeds = Pick<Engine, 'background' | 'volumes' | 'volumeDrivers'>;
 
 const RELEASE_SECONDS = 10;
 

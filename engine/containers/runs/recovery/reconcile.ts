@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Config } from '../../../config/daemon-config.ts';
+import type { Engine } from '../../../engine.ts';
 import type { Task } from '../../../lib/background.ts';
 import { settlesWithin, type Clock } from '../../../lib/clock.ts';
 import { EngineError } from '../../../lib/errors.ts';
@@ -12,7 +13,6 @@ import { tellUndelivered } from '../../../logs/delivery/deliveries.ts';
 import { reconcile as reconcileNetworks } from '../../../networks/endpoints/reconcile.ts';
 import { ForeignShim } from '../../../runtime/shim/handshake.ts';
 import { Shim } from '../../../runtime/shim/shim.ts';
-import type { SetAside } from '../../../trees/set-aside.ts';
 import { removeVolumesOfNobody } from '../../lifecycle/remove.ts';
 import { isAlive } from '../../state.ts';
 import type { Container } from '../../store.ts';
@@ -21,10 +21,10 @@ import { removeRemains } from '../remains.ts';
 import { showingFailures } from '../shown-failures.ts';
 import { resume, settle, type SettleNeeds } from './settle.ts';
 
-type Needs = SettleNeeds & {
-  log: { error(details: object, message: string): void; warn(details: object, message: string): void };
-  setAside: SetAside;
-};
+type Needs = SettleNeeds &
+  Pick<Engine, 'setAside'> & {
+    log: { error(details: object, message: string): void; warn(details: object, message: string): void };
+  };
 
 /** The shim of a container; undefined when it is gone. */
 type Search = { shim: Promise<Shim | undefined>; answer: 'none yet' | 'there' | 'gone' };

@@ -3,14 +3,13 @@ import { once } from 'node:events';
 import { closeSync, fstatSync, readdirSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 
+import type { Engine } from '../../../engine.ts';
 import { holdInRoot, openRoot } from '../../../host/files/openat.ts';
-import type { Layers } from '../../../layers/layers.ts';
-import type { Clock } from '../../../lib/clock.ts';
 import { EngineError, hasCode } from '../../../lib/errors.ts';
 import { mountVolumes, releaseVolumes, type VolumeMountNeeds } from '../../runs/preparation/volume-mounts.ts';
 import type { Container, MountPoint } from '../../store.ts';
 
-type Needs = VolumeMountNeeds & { clock: Clock; layers: Layers };
+type Needs = VolumeMountNeeds & Pick<Engine, 'clock' | 'layers'>;
 
 /**
  * Fills empty volumes with the image's files at their path, as docker does when a container is created. Throws `invalid`
