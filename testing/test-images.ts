@@ -7,7 +7,6 @@ import { applyChanges } from '@gantry/engine/buildfile/changes.ts';
 import { Database } from '@gantry/engine/db/database.ts';
 import { Events, type EngineEvent } from '@gantry/engine/events/events.ts';
 import { loadImages } from '@gantry/engine/images/archives/load.ts';
-import { EMPTY_CONFIG } from '@gantry/engine/images/configuration/run-config.ts';
 import { importImage } from '@gantry/engine/images/import/import.ts';
 import { parseImportName } from '@gantry/engine/images/names/reference.ts';
 import type { Progress } from '@gantry/engine/images/progress.ts';
@@ -19,6 +18,7 @@ import { Archives } from '@gantry/engine/layers/threads/archives.ts';
 import { Background } from '@gantry/engine/lib/background.ts';
 import { systemClock } from '@gantry/engine/lib/clock.ts';
 import { KeyLock } from '@gantry/engine/lib/key-lock.ts';
+import { EMPTY_CONFIG } from '@gantry/engine/records/run-config.ts';
 
 type Options = { directory?: string; limits?: ArchiveLimits };
 

@@ -1,15 +1,14 @@
 /**
- * Finds folders whose files import each other's values in a circle.
+ * Finds folders whose files import each other in a circle.
  *
- * Type imports do not count, because they do not exist at run time. A folder is one of `engine/`, `gateway/` or
+ * Inside the engine types count like values; between packages they do not. A folder is one of `engine/`, `gateway/` or
  * `limiter/`, or another whole package. Files directly in `engine/`, `gateway/` or `limiter/` compose the folders and
  * do not count.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
-const VALUE_IMPORT =
-  /^(?:import|export)\s+(?!type\b)[^;]*?from\s+'([^']+)';|^import\s+'([^']+)';|\bimport\('([^']+)'\)/gm;
+const IMPORT = /^(?:import|export)\s+(type\b)?[^;]*?from\s+'([^']+)';|^import\s+'([^']+)';|\bimport\('([^']+)'\)/gm;
 
 export type Arrow = Readonly<{ from: string; to: string; files: readonly string[] }>;
 
@@ -25,7 +24,7 @@ export function folderCycles(root: string): { folders: string[]; arrows: Arrow[]
   }));
 }
 
-/** Each folder that imports values of another one. */
+/** Each folder that imports from another one. */
 export function arrowsOf(root: string): Arrow[] {
   const found = new Map<string, { from: string; to: string; files: string[] }>();
   const packages = ['template', 'engine', 'client', 'cli', 'limiter', 'gateway'];
@@ -46,12 +45,15 @@ export function arrowsOf(root: string): Arrow[] {
 }
 
 function importsOf(path: string, file: string): string[] {
-  return [...readFileSync(path, 'utf8').matchAll(VALUE_IMPORT)]
-    .map(([, from, bare, dynamic]) => from ?? bare ?? dynamic ?? '')
-    .map((specifier) =>
-      specifier.startsWith('.') ? normalize(join(dirname(file), specifier)) : specifier.replace(/^@gantry\//, ''),
-    )
-    .filter((target) => target.endsWith('.ts'));
+  const found: string[] = [];
+  for (const [, type, from, bare, dynamic] of readFileSync(path, 'utf8').matchAll(IMPORT)) {
+    const specifier = from ?? bare ?? dynamic ?? '';
+    const isLocal = specifier.startsWith('.');
+    const target = isLocal ? normalize(join(dirname(file), specifier)) : specifier.replace(/^@gantry\//, '');
+    const counts = type === undefined || (file.startsWith('engine/') && target.startsWith('engine/'));
+    if (counts && target.endsWith('.ts')) found.push(target);
+  }
+  return found;
 }
 
 /** Undefined for files that compose the folders. */

@@ -1,10 +1,10 @@
 import { posix } from 'node:path';
 
-import type { Healthcheck } from '../containers/settings/container-config-schema.ts';
-import type { RunConfig } from '../images/configuration/run-config.ts';
 import { EngineError } from '../lib/errors.ts';
 import { goDurationText } from '../lib/notations/go-duration.ts';
 import { signalNumber } from '../lib/notations/signal-number.ts';
+import type { Healthcheck } from '../records/healthcheck.ts';
+import type { RunConfig } from '../records/run-config.ts';
 import { exposedPorts } from './expose.ts';
 import { quoted, quotedList, quotedNumber } from './go-text.ts';
 import type { CommandWords, Pair, Setting } from './instruction.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { EMPTY_CONFIG, type RunConfig } from '../images/configuration/run-config.ts';
+import { EMPTY_CONFIG, type RunConfig } from '../records/run-config.ts';
 import { applyChanges } from './changes.ts';
 
 const understood: readonly (readonly [changes: string, config: Partial<RunConfig>])[] = [

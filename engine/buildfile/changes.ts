@@ -1,5 +1,5 @@
-import type { RunConfig } from '../images/configuration/run-config.ts';
 import { EngineError } from '../lib/errors.ts';
+import type { RunConfig } from '../records/run-config.ts';
 import { applySetting, type Settings } from './apply-setting.ts';
 import { expandStep } from './expand-instruction.ts';
 import { expandToWords, expandWord, variablesOf } from './expand.ts';

@@ -1,6 +1,6 @@
-import type { Healthcheck } from '../containers/settings/container-config-schema.ts';
 import { EngineError } from '../lib/errors.ts';
 import { goDurationNs } from '../lib/notations/go-duration.ts';
+import type { Healthcheck } from '../records/healthcheck.ts';
 import { flag, readFlags } from './flags.ts';
 import { quoted } from './go-text.ts';
 import type { Line } from './parse.ts';

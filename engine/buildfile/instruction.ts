@@ -1,4 +1,4 @@
-import type { Healthcheck } from '../containers/settings/container-config-schema.ts';
+import type { Healthcheck } from '../records/healthcheck.ts';
 import type { Heredoc } from './heredocs.ts';
 import type { MountOption } from './mount-option.ts';
 

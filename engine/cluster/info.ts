@@ -1,10 +1,28 @@
-import type { Info } from '../system/schema.ts';
+import { Type, type Static } from 'typebox';
+
 import type { Cluster } from './cluster.ts';
 import type { Member } from './membership/member.ts';
 import { presentCluster } from './swarm/present.ts';
 
-/** `Swarm` of GET /info: what this node knows by itself, without asking others. */
-export async function swarmInfo({ member }: Cluster): Promise<Info['Swarm']> {
+const text = Type.String();
+
+/** `Swarm` of GET /info. */
+export const SwarmInfo = Type.Object({
+  NodeID: text,
+  NodeAddr: text,
+  LocalNodeState: text,
+  ControlAvailable: Type.Boolean(),
+  Error: text,
+  RemoteManagers: Type.Union([Type.Array(Type.Object({ NodeID: text, Addr: text })), Type.Null()]),
+  Nodes: Type.Optional(Type.Integer()),
+  Managers: Type.Optional(Type.Integer()),
+  Cluster: Type.Optional(Type.Object({}, { description: 'As of GET /swarm, without the tokens' })),
+  Warnings: Type.Optional(Type.Array(text)),
+});
+type SwarmInfo = Static<typeof SwarmInfo>;
+
+/** Presents this node's membership without asking other nodes. */
+export async function swarmInfo({ member }: Cluster): Promise<SwarmInfo> {
   if (member === undefined) return OUTSIDE;
   const { identity, manager, problem } = member;
   return {
@@ -32,7 +50,7 @@ function stateOf({ identity, manager }: Member): string {
   return isBecoming ? 'pending' : 'active';
 }
 
-async function ofManager({ manager }: Member): Promise<Partial<Info['Swarm']>> {
+async function ofManager({ manager }: Member): Promise<Partial<SwarmInfo>> {
   const cluster = manager?.replica.get('cluster', '');
   if (manager === undefined || cluster === undefined) return {};
   const nodes = [...manager.replica.all('node')];

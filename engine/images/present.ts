@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 
 import type { Layer } from '../layers/records.ts';
+import { EMPTY_CONFIG } from '../records/run-config.ts';
 import type { HistoryStep } from './configuration/history.ts';
-import { EMPTY_CONFIG } from './configuration/run-config.ts';
 import type { Removal } from './delete.ts';
 import type { Listed } from './list.ts';
 import type * as wire from './schema.ts';

@@ -1,7 +1,7 @@
-import type { Container } from '../containers/store.ts';
 import type { ShimLog } from '../runtime/shim/shim-options.ts';
 import type { Sender, SenderContext } from './delivery/sender.ts';
 import type { Follow, LogQuery } from './log-file.ts';
+import type { LoggedContainer } from './logged-container.ts';
 
 export type LogOptions = Readonly<Record<string, string>>;
 
@@ -23,9 +23,9 @@ export type LogDriver = Readonly<{
   /** Whether clients see that path, because they know the format of the file. */
   showsPath: boolean;
   /** The shim's options for a run; undefined: no file. */
-  shimLog(container: Container): ShimLog | undefined;
+  shimLog(container: LoggedContainer): ShimLog | undefined;
   /** Without it, or when it returns undefined, the log cannot be read. */
-  reader?(container: Container): LogReader | undefined;
+  reader?(container: LoggedContainer): LogReader | undefined;
   /** The receiver of the lines of the file. */
   deliver?(context: SenderContext): Sender | Promise<Sender>;
 }>;

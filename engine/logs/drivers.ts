@@ -1,4 +1,3 @@
-import type { Container } from '../containers/store.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { LogDriver } from './driver.ts';
 import { awslogs } from './drivers/awslogs/awslogs.ts';
@@ -10,6 +9,7 @@ import { local } from './drivers/local.ts';
 import { none } from './drivers/none.ts';
 import { splunk } from './drivers/splunk/splunk.ts';
 import { syslog } from './drivers/syslog/syslog.ts';
+import type { LoggedContainer } from './logged-container.ts';
 
 const drivers = new Map(
   [awslogs, fluentd, gelf, journald, jsonFile, local, none, splunk, syslog].map((driver) => [driver.name, driver]),
@@ -29,6 +29,6 @@ export function logDriver(name: string): LogDriver {
 }
 
 /** The driver that a container was created with. */
-export function logDriverOf({ hostConfig }: Container): LogDriver {
+export function logDriverOf({ hostConfig }: LoggedContainer): LogDriver {
   return logDriver(hostConfig.LogConfig.Type);
 }

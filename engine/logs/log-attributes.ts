@@ -1,13 +1,13 @@
-import type { Container } from '../containers/store.ts';
 import { EngineError } from '../lib/errors.ts';
 import { parsePattern } from '../lib/notations/pattern.ts';
+import type { LoggedContainer } from './logged-container.ts';
 import { sortedByKey, tagOf } from './tag.ts';
 
 /** The shim's limit. */
 const LIMIT_BYTES = 100 * 1024;
 
 /** The attributes in every line of the log, byte for byte as in dockerd; empty without any. */
-export function attributesText(container: Container): string {
+export function attributesText(container: LoggedContainer): string {
   const sorted = Object.entries(logAttributes(container)).toSorted(([a], [b]) => (a < b ? -1 : 1));
   if (sorted.length === 0) return '';
   const text = `{${sorted.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`;
@@ -19,19 +19,19 @@ function escapedAsInGo(letter: string): string {
 }
 
 /** Refused when the container is created, and not each time it starts. Throws `invalid`. */
-export function checkAttributes(container: Container): void {
+export function checkAttributes(container: LoggedContainer): void {
   if (Buffer.byteLength(attributesText(container)) <= LIMIT_BYTES) return;
   throw new EngineError('invalid', 'the labels and variables that the log options choose are longer than 100 KB');
 }
 
 /** The attributes of each line: `extraAttributes`, and the `tag` if one is set. */
-export function logAttributes(container: Container): Record<string, string> {
+export function logAttributes(container: LoggedContainer): Record<string, string> {
   const tag = tagOf(container, '');
   return { ...extraAttributes(container), ...(tag !== '' && { tag }) };
 }
 
 /** The labels and variables that the log options `labels`, `env` and their `-regex` forms choose, sorted as Go's maps are. */
-export function extraAttributes({ config, hostConfig }: Container): Record<string, string> {
+export function extraAttributes({ config, hostConfig }: LoggedContainer): Record<string, string> {
   const options = hostConfig.LogConfig.Config;
   const variables = config.Env.map((variable): [string, string] => {
     const [key = '', ...value] = variable.split('=');

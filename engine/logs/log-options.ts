@@ -1,10 +1,10 @@
-import type { HostConfig, HostConfigBody } from '../containers/settings/host-config/host-config-schema.ts';
 import { EngineError } from '../lib/errors.ts';
 import { bytesOf } from '../lib/notations/bytes-of.ts';
 import { parsePattern } from '../lib/notations/pattern.ts';
 import { CACHE_OPTIONS, cacheIsDisabled } from './cache-options.ts';
 import type { LogOptions } from './driver.ts';
 import { logDriver } from './drivers.ts';
+import type { LogConfig } from './logged-container.ts';
 
 type Defaults = Readonly<{ logDriver: string; logOpts: LogOptions }>;
 
@@ -15,7 +15,7 @@ const OF_EVERY_DRIVER = ['mode', 'max-buffer-size', ...CACHE_OPTIONS];
  * The log driver and its options, completed by those of the daemon where the client names its driver or none. Throws
  * `invalid`.
  */
-export function logConfigOf({ LogConfig }: HostConfigBody, defaults: Defaults): HostConfig['LogConfig'] {
+export function logConfigOf({ LogConfig }: { LogConfig?: Partial<LogConfig> }, defaults: Defaults): LogConfig {
   const { Type = '', Config: given = {} } = LogConfig ?? {};
   const name = Type === '' ? defaults.logDriver : Type;
   const inherited = Object.entries(defaults.logOpts).filter(

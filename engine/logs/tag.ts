@@ -3,16 +3,16 @@ import { hostname } from 'node:os';
 import { TemplateError } from '@gantry/template/error.ts';
 import { compileTemplate } from '@gantry/template/run.ts';
 
-import type { Container } from '../containers/store.ts';
 import { EngineError } from '../lib/errors.ts';
+import type { LoggedContainer } from './logged-container.ts';
 
 /** The program with its arguments. */
-export function commandOf({ path, args }: Container): string {
+export function commandOf({ path, args }: LoggedContainer): string {
   return [path, ...args].join(' ');
 }
 
 /** The tag of the options, else `usual`. Throws `invalid` for fields that this container lacks. */
-export function tagOf(container: Container, usual: string): string {
+export function tagOf(container: LoggedContainer, usual: string): string {
   const written = container.hostConfig.LogConfig.Config['tag'] || usual;
   return refusing(() => compileTemplate(written)(namesOf(container)));
 }
@@ -23,7 +23,7 @@ export function checkTag(tag = ''): void {
 }
 
 /** The names in a tag, as in docker: methods and fields of its type for a container. */
-function namesOf(container: Container): Readonly<Record<string, unknown>> {
+function namesOf(container: LoggedContainer): Readonly<Record<string, unknown>> {
   const { id, name, imageId, imageName, path, args, config, createdAt } = container;
   return {
     ID: id.slice(0, 12),

@@ -1,5 +1,7 @@
 import { Type, type Static } from 'typebox';
 
+import { SwarmInfo } from '../cluster/info.ts';
+
 const text = Type.String();
 const number = Type.Integer();
 const flag = Type.Boolean();
@@ -102,18 +104,7 @@ export const Info = Type.Object({
   PidsLimit: flag,
   RuncCommit: Commit,
   Runtimes: Type.Record(text, Type.Object({ path: text, runtimeArgs: Type.Optional(Type.Array(text)) })),
-  Swarm: Type.Object({
-    NodeID: text,
-    NodeAddr: text,
-    LocalNodeState: text,
-    ControlAvailable: flag,
-    Error: text,
-    RemoteManagers: orNull(Type.Array(Type.Object({ NodeID: text, Addr: text }))),
-    Nodes: Type.Optional(Type.Integer()),
-    Managers: Type.Optional(Type.Integer()),
-    Cluster: Type.Optional(Type.Object({}, { description: 'As of GET /swarm, without the tokens' })),
-    Warnings: Type.Optional(Type.Array(text)),
-  }),
+  Swarm: SwarmInfo,
   Warnings: orNull(Type.Array(text)),
 });
 export type Info = Static<typeof Info>;

@@ -6,8 +6,8 @@ import { expandToWords, expandWord, variablesOf } from '@gantry/engine/buildfile
 import { parseFile } from '@gantry/engine/buildfile/parse.ts';
 import { readInstruction } from '@gantry/engine/buildfile/read-instruction.ts';
 import { planOf } from '@gantry/engine/buildfile/stages.ts';
-import { EMPTY_CONFIG } from '@gantry/engine/images/configuration/run-config.ts';
 import { EngineError } from '@gantry/engine/lib/errors.ts';
+import { EMPTY_CONFIG } from '@gantry/engine/records/run-config.ts';
 
 import { Dice } from './random.ts';
 

@@ -1,11 +1,11 @@
 import { mergeConfig } from '../../containers/commit/merge-config.ts';
 import { createContainer } from '../../containers/lifecycle/create.ts';
 import type { OpenView } from '../../copies/copies.ts';
-import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../../images/configuration/run-config.ts';
 import { commitLayer } from '../../layers/commit.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { newId, shortId } from '../../lib/ids.ts';
+import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../../records/run-config.ts';
 import type { StageState } from '../stage.ts';
 import { checkVolumes } from './check-volumes.ts';
 import { scratchRoot } from './scratch-root.ts';

@@ -1,6 +1,6 @@
 import { childImage } from '../../images/configuration/child-image.ts';
-import type { RunConfig } from '../../images/configuration/run-config.ts';
 import type { Layer } from '../../layers/records.ts';
+import type { RunConfig } from '../../records/run-config.ts';
 import type { StageState } from '../stage.ts';
 
 type Made = Readonly<{ layer: Layer | undefined; containerConfig: RunConfig; containerId?: string }>;

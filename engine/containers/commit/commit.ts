@@ -1,13 +1,13 @@
 import { applyChanges } from '../../buildfile/changes.ts';
 import type { Engine } from '../../engine.ts';
 import { childImage } from '../../images/configuration/child-image.ts';
-import { runConfigOf } from '../../images/configuration/run-config.ts';
 import { familiarReference, type Reference } from '../../images/names/reference.ts';
 import { giveName } from '../../images/names/tag.ts';
 import type { Image, ImageStore } from '../../images/store.ts';
 import { commitLayer } from '../../layers/commit.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { measure } from '../../lib/measures.ts';
+import { runConfigOf } from '../../records/run-config.ts';
 import { emitIfThere } from '../container-events.ts';
 import type { ContainerConfigBody } from '../settings/container-config-schema.ts';
 import type { Container } from '../store.ts';

@@ -1,4 +1,4 @@
-import { runConfigOf, type RunConfig } from '../../images/configuration/run-config.ts';
+import { runConfigOf, type RunConfig } from '../../records/run-config.ts';
 
 type Maps = Readonly<Record<string, object>>;
 

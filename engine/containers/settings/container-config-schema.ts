@@ -1,19 +1,12 @@
 import { Type, type Static } from 'typebox';
 
+import { Healthcheck } from '../../records/healthcheck.ts';
+
 /** A set as a JSON object: `{"80/tcp": {}}`. Clients also send null as a value. */
 const NameSet = Type.Record(Type.String(), Type.Union([Type.Object({}), Type.Null()]));
 
 /** A command: one word, or a list of words. */
 export const Words = Type.Union([Type.String(), Type.Array(Type.String())]);
-
-export const Healthcheck = Type.Object({
-  Test: Type.Optional(Type.Array(Type.String())),
-  Interval: Type.Optional(Type.Integer({ description: 'Nanoseconds; 0 inherits' })),
-  Timeout: Type.Optional(Type.Integer({ description: 'Nanoseconds; 0 inherits' })),
-  StartPeriod: Type.Optional(Type.Integer({ description: 'Nanoseconds; 0 inherits' })),
-  Retries: Type.Optional(Type.Integer({ description: '0 inherits' })),
-});
-export type Healthcheck = Static<typeof Healthcheck>;
 
 /** The body of a creation, before the image's settings are merged in. */
 export const ContainerConfigBody = Type.Object({

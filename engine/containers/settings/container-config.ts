@@ -5,7 +5,8 @@ import { EngineError } from '../../lib/errors.ts';
 import { shortId } from '../../lib/ids.ts';
 import { signalNumber } from '../../lib/notations/signal-number.ts';
 import { sharedWith } from '../../lib/shared-namespace.ts';
-import type { ContainerConfig, ContainerConfigBody, Healthcheck } from './container-config-schema.ts';
+import type { Healthcheck } from '../../records/healthcheck.ts';
+import type { ContainerConfig, ContainerConfigBody } from './container-config-schema.ts';
 import { checkedDestination } from './mounts/mount-points.ts';
 import { portKey } from './port-bindings.ts';
 

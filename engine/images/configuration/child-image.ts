@@ -1,10 +1,10 @@
 import type { Engine } from '../../engine.ts';
 import { sha256 } from '../../layers/chain-id.ts';
 import type { Layer } from '../../layers/records.ts';
+import { runConfigOf, type RunConfig } from '../../records/run-config.ts';
 import { VERSION } from '../../version.ts';
 import type { Image } from '../store.ts';
 import { goArchitecture } from './architecture.ts';
-import { runConfigOf, type RunConfig } from './run-config.ts';
 
 type Needs = Pick<Engine, 'images' | 'clock'>;
 

@@ -1,4 +1,4 @@
-import type { Healthcheck } from '../../containers/settings/container-config-schema.ts';
+import type { Healthcheck } from '../../records/healthcheck.ts';
 
 /** An image's defaults for its containers. Lists and maps are never null here. */
 export type ImageConfig = Readonly<{

@@ -1,9 +1,9 @@
 import type { Engine } from '../../engine.ts';
 import { applyLayer } from '../../layers/apply.ts';
 import { sha256 } from '../../layers/chain-id.ts';
+import { runConfigOf, type RunConfig } from '../../records/run-config.ts';
 import { VERSION } from '../../version.ts';
 import { goArchitecture } from '../configuration/architecture.ts';
-import { runConfigOf, type RunConfig } from '../configuration/run-config.ts';
 import { emitImageEvent } from '../event.ts';
 import type { Reference } from '../names/reference.ts';
 import { giveName } from '../names/tag.ts';

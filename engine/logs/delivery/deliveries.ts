@@ -1,6 +1,6 @@
-import type { Container } from '../../containers/store.ts';
 import { settlesWithin } from '../../lib/clock.ts';
 import { logDriverOf } from '../drivers.ts';
+import type { LoggedContainer } from '../logged-container.ts';
 import { checkpointPath } from './buffer-path.ts';
 import { readCheckpoint } from './checkpoint.ts';
 import { Delivery, type DeliveryNeeds, type DeliveryStatus } from './delivery.ts';
@@ -19,12 +19,12 @@ export class Deliveries implements Disposable {
   }
 
   /** The container runs. */
-  follow(container: Container): void {
+  follow(container: LoggedContainer): void {
     this.#guarded('begin to deliver a log', container, (delivery) => delivery.follow(container));
   }
 
   /** It does not run any more, or not yet again: the rest is delivered. */
-  runEnded(container: Container): void {
+  runEnded(container: LoggedContainer): void {
     this.#guarded('deliver the rest of a log', container, (delivery) => delivery.runEnded());
   }
 
@@ -34,7 +34,7 @@ export class Deliveries implements Disposable {
   }
 
   /** The container is being removed: waits a moment for its last lines. */
-  async remove(container: Container): Promise<void> {
+  async remove(container: LoggedContainer): Promise<void> {
     const delivery = this.#of(container);
     if (delivery === undefined) return;
     await settlesWithin(delivery.settled(), LAST_SECONDS, this.#needs.clock);
@@ -44,7 +44,7 @@ export class Deliveries implements Disposable {
   }
 
   /** A run does not depend on its delivery. */
-  #guarded(name: string, container: Container, work: (delivery: Delivery) => void): void {
+  #guarded(name: string, container: LoggedContainer, work: (delivery: Delivery) => void): void {
     if (logDriverOf(container).deliver === undefined) return;
     this.#needs.background.run(name, { container: container.id }, () => {
       const delivery = this.#of(container);
@@ -57,7 +57,7 @@ export class Deliveries implements Disposable {
     this.#byId.clear();
   }
 
-  #of(container: Container): Delivery | undefined {
+  #of(container: LoggedContainer): Delivery | undefined {
     const { id } = container;
     const known = this.#byId.get(id);
     if (known !== undefined) return known;

@@ -1,12 +1,12 @@
 import { mkdirSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
-import type { Container } from '../../containers/store.ts';
 import type { Engine } from '../../engine.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hasCode } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import type { LogDriver } from '../driver.ts';
+import type { LoggedContainer } from '../logged-container.ts';
 import { checkpointPath } from './buffer-path.ts';
 import { BufferReader, type BatchLimits } from './buffer-reader.ts';
 import { readCheckpoint, writeCheckpoint } from './checkpoint.ts';
@@ -37,7 +37,7 @@ const MAX_PIECE = 16 * 1024;
  */
 export class Delivery implements Disposable {
   readonly #needs: DeliveryNeeds;
-  #container: Container;
+  #container: LoggedContainer;
   readonly #driver: LogDriver;
   readonly #reader: BufferReader;
   readonly #recent = new Recent();
@@ -57,7 +57,7 @@ export class Delivery implements Disposable {
   #isBusy = false;
   #isClosed = false;
 
-  constructor(needs: DeliveryNeeds, container: Container, driver: LogDriver) {
+  constructor(needs: DeliveryNeeds, container: LoggedContainer, driver: LogDriver) {
     this.#needs = needs;
     this.#container = container;
     this.#driver = driver;
@@ -75,7 +75,7 @@ export class Delivery implements Disposable {
   }
 
   /** A run writes new lines from now on; the container may have another name than in the last one. */
-  follow(container: Container): void {
+  follow(container: LoggedContainer): void {
     this.#container = container;
     const { logPath } = container;
     this.#watcher ??= watchFile(logPath, this.#needs.clock, () => this.wake());

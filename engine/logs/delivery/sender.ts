@@ -1,6 +1,6 @@
-import type { Container } from '../../containers/store.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { LogOptions } from '../driver.ts';
+import type { LoggedContainer } from '../logged-container.ts';
 import type { BatchLimits } from './buffer-reader.ts';
 import type { Line } from './line.ts';
 
@@ -24,7 +24,7 @@ export type Sender = Disposable & {
 };
 
 export type SenderContext = Readonly<{
-  container: Container;
+  container: LoggedContainer;
   options: LogOptions;
   clock: Clock;
   /** The connection broke while nothing was being sent. */

@@ -1,4 +1,4 @@
-import type { Healthcheck } from '../../containers/settings/container-config-schema.ts';
+import type { Healthcheck } from './healthcheck.ts';
 
 /** The settings of an image or a container as they are written into an image, nulls included. */
 export type RunConfig = Readonly<{
