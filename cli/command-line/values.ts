@@ -35,9 +35,9 @@ function bytesOf(text: string): number | undefined {
 /** Nanoseconds of `1h30m`, `10s`, `1.5s`, `0`. */
 export function durationNs(text: string): number | undefined {
   if (text === '0') return 0;
-  if (!/^(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+$/.test(text)) return undefined;
+  if (!/^(\d+(\.\d+)?(ns|us|\u00b5s|ms|s|m|h))+$/.test(text)) return undefined;
   let total = 0;
-  for (const [, count, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/g))
+  for (const [, count, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ns|us|\u00b5s|ms|s|m|h)/g))
     total += Number(count) * UNITS_NS[unit!]!;
   return Math.round(total);
 }

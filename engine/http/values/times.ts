@@ -2,7 +2,7 @@ import { EngineError } from '../../lib/errors.ts';
 
 const SECONDS = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?$/;
 /** A duration in Go's form: `1h30m`, `1.5s`, `200ms`. */
-const LENGTH = /^(?:\d+(?:\.\d+)?(?:h|ms|m|s|us|µs|ns))+$/;
+const LENGTH = /^(?:\d+(?:\.\d+)?(?:h|ms|m|s|us|\u00b5s|ns))+$/;
 const UNIT_NS: ReadonlyMap<string, number> = new Map(
   Object.entries({ h: 3.6e12, m: 6e10, s: 1e9, ms: 1e6, us: 1e3, µs: 1e3, ns: 1 }),
 );
@@ -29,6 +29,6 @@ export function parseTime(name: string, text: string, now?: Temporal.Instant): T
 }
 
 function nanosecondsOf(length: string): number {
-  const parts = [...length.matchAll(/([\d.]+)([a-zµ]+)/g)];
+  const parts = [...length.matchAll(/([\d.]+)([a-z\u00b5]+)/g)];
   return Math.round(parts.reduce((sum, [, number, unit]) => sum + Number(number) * (UNIT_NS.get(unit!) ?? 0), 0));
 }

@@ -12,7 +12,7 @@ const UNIT_NS: ReadonlyMap<string, number> = new Map(
     h: 3600e9,
   }),
 );
-const PART = /(\d+(?:\.\d*)?|\.\d+)([a-zµμ]+)/gu;
+const PART = /(\d+(?:\.\d*)?|\.\d+)([a-z\u00b5\u03bc]+)/gu;
 
 /** `1m30s` in nanoseconds, as Go reads it. Throws `invalid`. */
 export function goDurationNs(text: string): number {

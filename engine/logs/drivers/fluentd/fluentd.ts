@@ -65,7 +65,7 @@ function checkSize(written: string): void {
 
 /** A duration as Go writes it, such as `1s` or `1m30s`. */
 function checkDuration(written: string): void {
-  if (/^[-+]?(0|(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(written)) return;
+  if (/^[-+]?(0|(\d+\.?\d*|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+$/.test(written)) return;
   const problem = /^[-+]?\d+(\.\d*)?$/.test(written) ? 'missing unit in duration' : 'invalid duration';
   throw new EngineError('invalid', `time: ${problem} ${JSON.stringify(written)}`);
 }
