@@ -10,6 +10,7 @@ import { Cluster } from './cluster/cluster.ts';
 import type { Config } from './config/daemon-config.ts';
 import { LiveConfig } from './config/live-config.ts';
 import { healthParts } from './containers/health/parts.ts';
+import { beginAutoRemovals } from './containers/lifecycle/auto-remove.ts';
 import { containerParts } from './containers/parts.ts';
 import { containerFolders, reconcileContainers } from './containers/runs/recovery/reconcile.ts';
 import { Restarts } from './containers/runs/restarts.ts';
@@ -95,6 +96,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   const { hosts } = undo.use(await openListeners(config, listener, pending, limits?.overTcp(listener) ?? listener));
   if (config.metricsAddr !== '') undo.use(await openMetrics(engine, config.metricsAddr));
   restarts.begin();
+  beginAutoRemovals(engine);
   const parts = undo.move();
   return {
     engine,
@@ -192,7 +194,10 @@ async function findSurvivors(engine: Engine, restarts: Restarts): Promise<void> 
   log.debug('looking for what survived the last daemon');
   await reconcilePlugins(engine);
   await volumeDrivers.reconcile(volumes, (volume) => volumeUsage.runningUsersOf(volume));
-  await reconcileContainers(engine, (id) => restarts.startWithDaemon(id));
+  await reconcileContainers(engine, (id) => {
+    restarts.startWithDaemon(id);
+    engine.runs.of(id).tellSettled();
+  });
   deliverRemains(engine);
   await reconcileExecs(engine);
   removeBuilds(engine);

@@ -30,6 +30,8 @@ type Options = {
   prefix?: string;
   /** The folder of the engine's sources: those of an older version. */
   sources?: string;
+  /** The version of the API that it serves and its requests name. Default: 1.24. */
+  version?: `1.${number}`;
 };
 
 /**
@@ -48,10 +50,16 @@ export class TestEngine extends Api implements AsyncDisposable {
 
   private constructor(
     directory: string,
-    { flags, netns, within, sources }: Required<Pick<Options, 'flags' | 'netns' | 'within' | 'sources'>>,
+    {
+      flags,
+      netns,
+      within,
+      sources,
+      version,
+    }: Required<Pick<Options, 'flags' | 'netns' | 'within' | 'sources' | 'version'>>,
     process: ChildProcess,
   ) {
-    super(join(directory, 'gantry.sock'));
+    super(join(directory, 'gantry.sock'), `/v${version}`);
     this.directory = directory;
     this.sources = sources;
     this.#flags = flags;
@@ -61,7 +69,8 @@ export class TestEngine extends Api implements AsyncDisposable {
   }
 
   static async start({
-    flags = [],
+    flags: wanted = [],
+    version = '1.24',
     image = true,
     netns,
     within = [],
@@ -69,11 +78,12 @@ export class TestEngine extends Api implements AsyncDisposable {
     sources = root,
   }: Options = {}): Promise<TestEngine> {
     const directory = await mkdtemp(join(tmpdir(), prefix));
+    const flags = version === '1.24' ? wanted : [`--max-api-version=${version}`, ...wanted];
     if (netns === undefined) await makeNetns(ownNetns(directory));
     const place = netns ?? ownNetns(directory);
     const daemon = launch(directory, { flags, netns: place, within, sources });
     daemon.catch(() => netns ?? execFileSync('umount', [place]));
-    const engine = new TestEngine(directory, { flags, netns: place, within, sources }, await daemon);
+    const engine = new TestEngine(directory, { flags, netns: place, within, sources, version }, await daemon);
     if (image) await engine.loadBusybox().catch((error: unknown) => engine.#tell(error));
     return engine;
   }

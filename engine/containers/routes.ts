@@ -9,7 +9,9 @@ import { clientGone } from '../http/streams/client-gone.ts';
 import { hijack, rawStreamType, wantsUpgrade } from '../http/streams/hijack.ts';
 import { openStream } from '../http/streams/stream.ts';
 import { prepareWebSocket, withoutFrames } from '../http/streams/websocket.ts';
+import { isBelow } from '../http/versions/api-version.ts';
 import { answerFor } from '../http/versions/steps.ts';
+import { EngineError } from '../lib/errors.ts';
 import { createContainer } from './lifecycle/create.ts';
 import { killContainer } from './lifecycle/kill.ts';
 import { pauseContainer, unpauseContainer } from './lifecycle/pause.ts';
@@ -19,7 +21,7 @@ import { resizeContainer } from './lifecycle/resize.ts';
 import { restartContainer } from './lifecycle/restart.ts';
 import { stopContainer } from './lifecycle/stop.ts';
 import { updateContainer } from './lifecycle/update.ts';
-import { waitForContainer } from './lifecycle/wait.ts';
+import { beginWait, type LastRun, type WaitCondition } from './lifecycle/wait.ts';
 import { removeLink } from './links/links.ts';
 import { inspectContainer } from './queries/inspect.ts';
 import { listContainers } from './queries/list.ts';
@@ -31,7 +33,7 @@ import { oneSample, streamStats } from './stats/stats.ts';
 import { attachContainer, prepareAttach } from './streams/attach.ts';
 import { deliver } from './streams/deliver.ts';
 import { prepareLogs, readContainerLog } from './streams/logs.ts';
-import { createSteps, statsSteps, updateSteps, wrongState } from './versions.ts';
+import { createSteps, statsSteps, updateSteps, waitSteps, wrongState } from './versions.ts';
 
 export const containerRoutes =
   (engine: Engine): FastifyPluginAsyncTypebox =>
@@ -195,9 +197,20 @@ export const containerRoutes =
     });
 
     http.post('/containers/:ref/wait', {
-      schema: { params: wire.ContainerRef, response: { 200: wire.WaitResult } },
-      handler: async ({ params }, reply) => {
-        return { StatusCode: await waitForContainer(engine, params.ref, clientGone(reply.raw)) };
+      schema: { params: wire.ContainerRef, querystring: wire.WaitQuery, response: { 200: wire.WaitResult } },
+      handler: async (request, reply) => {
+        const { params, query, apiVersion } = request;
+        const knowsConditions = !isBelow(apiVersion, '1.30');
+        const condition = knowsConditions ? waitCondition(query.condition) : 'not-running';
+        const ended = beginWait(engine, params.ref, condition, clientGone(reply.raw));
+        const answer = answerFor(waitSteps, request) ?? ((result: wire.WaitResult) => result);
+        if (!knowsConditions) return answer(waitResult(await ended));
+        // Clients start the container when they have the head: from then on no end is missed.
+        const stream = openStream(request, reply);
+        const last = await ended;
+        if (last !== undefined) await stream.write(JSON.stringify(answer(waitResult(last))));
+        stream.end();
+        return await reply;
       },
     });
 
@@ -210,6 +223,17 @@ export const containerRoutes =
       },
     });
   };
+
+function waitCondition(text = ''): WaitCondition {
+  if (text === '' || text === 'not-running') return 'not-running';
+  if (text === 'next-exit' || text === 'removed') return text;
+  throw new EngineError('invalid', `invalid condition: "${text}"`);
+}
+
+function waitResult(last: LastRun | undefined): wire.WaitResult {
+  if (last === undefined) throw new EngineError('failed', 'the client has gone');
+  return { StatusCode: last.exitCode, ...(last.error !== '' && { Error: { Message: last.error } }) };
+}
 
 async function sendStreamed(
   request: FastifyRequest,

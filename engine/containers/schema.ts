@@ -208,4 +208,11 @@ export const ResizeQuery = Type.Object({
   w: Type.Integer({ minimum: 0, maximum: 65_535, description: 'Characters' }),
 });
 
-export const WaitResult = Type.Object({ StatusCode: Type.Integer() });
+export const WaitQuery = Type.Object({
+  condition: Type.Optional(Type.String({ description: '`not-running`, `next-exit` or `removed`' })),
+});
+export const WaitResult = Type.Object({
+  StatusCode: Type.Integer(),
+  Error: Type.Optional(Type.Object({ Message: Type.String() })),
+});
+export type WaitResult = Static<typeof WaitResult>;

@@ -1,6 +1,6 @@
 import { testErrorStatuses, testSteps } from '@gantry/testing/steps.contract.ts';
 
-import { createSteps, statsSteps, updateSteps, wrongState } from './versions.ts';
+import { createSteps, statsSteps, updateSteps, waitSteps, wrongState } from './versions.ts';
 
 testSteps('createSteps', createSteps, [
   {
@@ -14,6 +14,13 @@ testSteps('createSteps', createSteps, [
 
 testSteps('updateSteps', updateSteps, [
   { below: '1.40', request: { now: { Memory: 1, PidsLimit: 5 }, older: { Memory: 1 } } },
+]);
+
+testSteps('waitSteps', waitSteps, [
+  {
+    below: '1.34',
+    response: { now: { StatusCode: 128, Error: { Message: 'no such file' } }, older: { StatusCode: 128 } },
+  },
 ]);
 
 const counters = (each: number): object =>

@@ -1,6 +1,6 @@
 import type { ErrorStatuses } from '../http/errors.ts';
 import type { Steps } from '../http/versions/steps.ts';
-import type { CreateBody, UpdateBody } from './schema.ts';
+import type { CreateBody, UpdateBody, WaitResult } from './schema.ts';
 import type { NetworkCounters, Stats } from './stats/schema.ts';
 
 /** Newest first; each applies to requests of older versions. */
@@ -9,6 +9,8 @@ export const createSteps: Steps<CreateBody> = [{ below: '1.25', request: clientR
 export const statsSteps: Steps<unknown, Stats> = [{ below: '1.21', response: oneNetwork }];
 
 export const updateSteps: Steps<UpdateBody> = [{ below: '1.40', request: withoutPidsLimit }];
+
+export const waitSteps: Steps<unknown, WaitResult> = [{ below: '1.34', response: codeAlone }];
 
 /** The specification of 1.24 has no 409 for a container in the wrong state. */
 export const wrongState: ErrorStatuses = { conflict: { below: '1.25', status: 500 } };
@@ -21,6 +23,11 @@ function clientRemoves({ HostConfig, AutoRemove: _beside, ...body }: CreateBody)
 /** The field came later to updates than to creations. */
 function withoutPidsLimit({ PidsLimit: _later, ...body }: UpdateBody): UpdateBody {
   return body;
+}
+
+/** Older clients know no reason beside the code. */
+function codeAlone({ StatusCode }: WaitResult): WaitResult {
+  return { StatusCode };
 }
 
 /** Older clients know only one network: the sum of all. */

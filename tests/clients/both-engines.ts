@@ -4,7 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-import type { Api } from '@gantry/testing/api.ts';
+import { Api } from '@gantry/testing/api.ts';
 import { busyboxArchive, busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
@@ -15,7 +15,14 @@ const execute = promisify(execFile);
 const disk = `/dev/${readdirSync('/sys/block')[0]}`;
 
 /** One of the two, with a folder on its host that rows may mount. */
-export type Side = Readonly<{ name: 'gantry' | 'dockerd'; api: Api; directory: string; socketPath: string }>;
+export type Side = Readonly<{
+  name: 'gantry' | 'dockerd';
+  api: Api;
+  directory: string;
+  socketPath: string;
+  /** The version of the API that requests name. Default: 1.24. */
+  version?: string;
+}>;
 
 export type Said = Readonly<{ code: number; stdout: string; stderr: string }>;
 
@@ -31,21 +38,23 @@ export class BothEngines implements AsyncDisposable {
     this.#parts = parts;
   }
 
-  static async start(): Promise<BothEngines> {
+  /** `version`: that of the requests; 1.24 is also the newest version of ours then. */
+  static async start(version: `1.${number}` = '1.24'): Promise<BothEngines> {
     await using parts = new AsyncDisposableStack();
     const starts = [
-      TestEngine.start({ image: false, flags: ['--bip=172.17.0.1/16'] }).then((part) => parts.use(part)),
+      TestEngine.start({ version, image: false, flags: ['--bip=172.17.0.1/16'] }).then((part) => parts.use(part)),
       Dockerd.start(['--bip=172.17.0.1/16']).then((part) => parts.use(part)),
     ] as const;
     await Promise.allSettled(starts); // so that both are ended when one fails
     const [engine, dockerd] = await Promise.all(starts);
     const { directory, socketPath } = engine;
-    const ours: Side = { name: 'gantry', api: engine, directory, socketPath };
+    const ours: Side = { name: 'gantry', api: engine, directory, socketPath, version };
     const theirs: Side = {
       name: 'dockerd',
-      api: dockerd.api,
+      api: parts.use(new Api(dockerd.socketPath, `/v${version}`)),
       directory: dockerd.directory,
       socketPath: dockerd.socketPath,
+      version,
     };
     await Promise.all([prepare(ours), prepare(theirs)]);
     return new BothEngines(ours, theirs, parts.move());
@@ -62,12 +71,12 @@ export class BothEngines implements AsyncDisposable {
   }
 }
 
-/** The docker command line as it speaks with an engine of version 1.24, with the words as `placed`. */
+/** The docker command line as it speaks with an engine of the side's version, with the words as `placed`. */
 export async function docker(side: Side, words: readonly string[]): Promise<Said> {
   const command = words.map((word) => placed(side, word));
   const env = {
     PATH: process.env.PATH,
-    DOCKER_API_VERSION: '1.24',
+    DOCKER_API_VERSION: side.version ?? '1.24',
     DOCKER_HOST: `unix://${side.socketPath}`,
     DOCKER_CONFIG: join(side.directory, 'docker-config'),
     FROM_CLIENT: 'of the client',

@@ -41,6 +41,7 @@ export async function removeContainer(
 ): Promise<void> {
   const measured = measure('container', 'delete');
   const { id } = engine.containers.find(ref);
+  using _bridged = engine.runs.of(id).bridge(); // AutoRemove must not be faster
   if (force) await endIfAlive(engine, id);
   using _lock = await engine.locks.hold(id);
   // One commit: a refused removal changes nothing, and an interrupted one keeps the right volumes.
@@ -68,7 +69,8 @@ export async function finishRemoval(engine: RemoveNeeds, container: Container): 
     }).done;
   }
   deleteRecords(engine, container);
-  run.tellSettled(); // a removal can end the wait for the next run of a restart policy
+  // A removal can end the wait for the next run of a restart policy, too.
+  run.tellRemoved(exitCodeOf(container.state));
   run.cancelClients();
   engine.samplers.forget(id);
   background.untilDone('remove the files of a container', about, async () => {

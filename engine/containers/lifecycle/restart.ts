@@ -10,6 +10,7 @@ export async function restartContainer(
   graceSeconds?: number,
 ): Promise<void> {
   const { id } = engine.containers.find(ref);
+  using _bridged = engine.runs.of(id).bridge(); // AutoRemove does not count between stop and start
   await unlessSoAlready(async () => await stopContainer(engine, id, graceSeconds));
   await unlessSoAlready(async () => await startContainer(engine, id)); // another client may have been faster
   emitIfThere(engine, 'restart', id);

@@ -1,17 +1,34 @@
 import type { Engine } from '../../engine.ts';
-import { EngineError } from '../../lib/errors.ts';
 import { exitCodeOf, isOver } from '../state.ts';
 
 type Needs = Pick<Engine, 'containers' | 'runs'>;
 
+export type WaitCondition = 'not-running' | 'next-exit' | 'removed';
+
+/** A run that is over: its code, and the reason if it could not be started. */
+export type LastRun = Readonly<{ exitCode: number; error: string }>;
+
 /**
- * The exit code: at once if the container does not run, else at the end of the run, even if a restart policy begins the
- * next one. Ends with the client. Specification, endpoint 20.
+ * Registers a waiting client before it returns; throws `notFound`. Resolves when the condition holds: at once if it does
+ * so already, at the end of a run also if a restart policy begins the next one. Undefined when the signal aborts first.
  */
-export async function waitForContainer(engine: Needs, ref: string, signal: AbortSignal): Promise<number> {
-  const { id, state } = engine.containers.find(ref);
-  if (isOver(state)) return exitCodeOf(state);
-  const exitCode = await engine.runs.of(id).nextEnd(signal);
-  if (exitCode === undefined) throw new EngineError('failed', 'the client has gone');
-  return exitCode;
+export function beginWait(
+  engine: Needs,
+  ref: string,
+  condition: WaitCondition,
+  signal: AbortSignal,
+): Promise<LastRun | undefined> {
+  const { id, state, error } = engine.containers.find(ref);
+  if (condition === 'not-running' && isOver(state)) return Promise.resolve({ exitCode: exitCodeOf(state), error });
+  const run = engine.runs.of(id);
+  return lastRun(engine, id, condition === 'removed' ? run.removal(signal) : run.nextEnd(signal));
+}
+
+async function lastRun(
+  { containers }: Needs,
+  id: string,
+  over: Promise<number | undefined>,
+): Promise<LastRun | undefined> {
+  const exitCode = await over;
+  return exitCode === undefined ? undefined : { exitCode, error: containers.get(id)?.error ?? '' };
 }

@@ -25,6 +25,7 @@ export class Runs {
   readonly #needs: Needs;
   readonly #byId = new Map<string, Run>();
   #due: (id: string) => void = () => undefined;
+  #over: (id: string) => void = () => undefined;
   #areLast = false;
 
   constructor(needs: Needs) {
@@ -34,7 +35,7 @@ export class Runs {
   of(id: string): Run {
     const known = this.#byId.get(id);
     if (known !== undefined) return known;
-    const run = new Run(id, this.#needs, () => this.#due(id));
+    const run = new Run(id, this.#needs, { due: () => this.#due(id), over: () => this.#over(id) });
     this.#byId.set(id, run);
     return run;
   }
@@ -47,6 +48,11 @@ export class Runs {
   /** Calls `listener` with the id of each container whose delay before the next run is over. */
   onDue(listener: (id: string) => void): void {
     this.#due = listener;
+  }
+
+  /** Calls `listener` with the id of each container that has stopped, and is not started again at once. */
+  onOver(listener: (id: string) => void): void {
+    this.#over = listener;
   }
 
   /** From now on no run is restarted, and no pending delay starts one. */
@@ -68,12 +74,15 @@ export class Runs {
 export class Run {
   readonly #id: string;
   readonly #needs: Needs;
-  readonly #due: () => void;
+  readonly #tell: Readonly<{ due: () => void; over: () => void }>;
   #shim: Shim | undefined;
   #startingShim: Shim | undefined;
   #clients = new Set<WaitingClient>();
   readonly #copies = new Set<Copy>();
   readonly #ends = new Set<(exitCode: number | undefined) => void>();
+  readonly #removals = new Set<(exitCode: number | undefined) => void>();
+  /** The restarts under way, after which it may not run for a moment. */
+  #bridged = 0;
   #settled: PromiseWithResolvers<void> | undefined;
   #cleaned: Promise<void> | undefined;
   #restart: Disposable | undefined;
@@ -84,10 +93,10 @@ export class Run {
   /** Whether the container's state is still unknown after the daemon's start. */
   isUnclear = false;
 
-  constructor(id: string, needs: Needs, due: () => void) {
+  constructor(id: string, needs: Needs, tell: Readonly<{ due: () => void; over: () => void }>) {
     this.#id = id;
     this.#needs = needs;
-    this.#due = due;
+    this.#tell = tell;
   }
 
   /** Resolves when the last run's remains are gone: the runtime refuses an id that it still has. */
@@ -168,17 +177,23 @@ export class Run {
    * the signal aborts first.
    */
   async nextEnd(signal?: AbortSignal): Promise<number | undefined> {
-    const { promise, resolve } = Promise.withResolvers<number | undefined>();
-    const leave = (): void => resolve(undefined);
-    this.#ends.add(resolve);
-    signal?.addEventListener('abort', leave, { once: true });
-    if (signal?.aborted === true) leave();
-    try {
-      return await promise;
-    } finally {
-      signal?.removeEventListener('abort', leave);
-      this.#ends.delete(resolve);
-    }
+    return await listen(this.#ends, signal);
+  }
+
+  /** The exit code of the last run once the removal is committed; undefined when the signal aborts first. */
+  async removal(signal?: AbortSignal): Promise<number | undefined> {
+    return await listen(this.#removals, signal);
+  }
+
+  /** Keeps an ended container from being removed by `AutoRemove` until the result is disposed. */
+  bridge(): Disposable {
+    this.#bridged += 1;
+    return {
+      [Symbol.dispose]: () => {
+        this.#bridged -= 1;
+        this.#tellOver();
+      },
+    };
   }
 
   /** Resolves when the container has stopped and will not be restarted by its policy; that is committed then. */
@@ -201,6 +216,14 @@ export class Run {
     this.#wake(state === undefined ? REMOVED_CODE : exitCodeOf(state));
     this.#settled?.resolve();
     this.#settled = undefined;
+    if (state !== undefined) this.#tellOver();
+  }
+
+  /** The removal is committed: wakes its listeners, and those for the end of the wait for a next run. */
+  tellRemoved(exitCode: number): void {
+    for (const resolve of this.#removals) resolve(exitCode);
+    this.#removals.clear();
+    this.tellSettled();
   }
 
   /** The process has ended; `cleaned` resolves after the runtime's clean-up, and never rejects. */
@@ -233,8 +256,12 @@ export class Run {
     this.restartDelayMs = delayMs;
     this.#restart = this.#needs.clock.after(delayMs, () => {
       this.#restart = undefined;
-      this.#due();
+      this.#tell.due();
     });
+  }
+
+  #tellOver(): void {
+    if (this.#bridged === 0 && this.#isOver()) this.#tell.over();
   }
 
   #wake(exitCode: number): void {
@@ -245,5 +272,23 @@ export class Run {
   #isOver(): boolean {
     const state = this.#needs.containers.get(this.#id)?.state;
     return state === undefined || isOver(state);
+  }
+}
+
+/** The next exit code for the listeners; undefined when the signal aborts first. */
+async function listen(
+  listeners: Set<(exitCode: number | undefined) => void>,
+  signal?: AbortSignal,
+): Promise<number | undefined> {
+  const { promise, resolve } = Promise.withResolvers<number | undefined>();
+  const leave = (): void => resolve(undefined);
+  listeners.add(resolve);
+  signal?.addEventListener('abort', leave, { once: true });
+  if (signal?.aborted === true) leave();
+  try {
+    return await promise;
+  } finally {
+    signal?.removeEventListener('abort', leave);
+    listeners.delete(resolve);
   }
 }

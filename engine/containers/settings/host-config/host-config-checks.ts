@@ -29,8 +29,12 @@ export function checkHostConfig(hostConfig: HostConfig, { usesCgroups2, cgroupDr
   wantedCapabilities({ add: hostConfig.CapAdd, drop: hostConfig.CapDrop, privileged: hostConfig.Privileged });
 }
 
-function checkModes({ RestartPolicy, IpcMode, ConsoleSize, Tmpfs }: HostConfig): void {
+function checkModes({ AutoRemove, RestartPolicy, IpcMode, ConsoleSize, Tmpfs }: HostConfig): void {
   checkRestartPolicy(RestartPolicy);
+  refuseIf(
+    AutoRemove && !['', 'no'].includes(RestartPolicy.Name),
+    "can't create 'AutoRemove' container with restart policy",
+  );
   refuseIf(!/^(private|shareable|host|none|container:.+)$/s.test(IpcMode), `invalid IPC mode: ${IpcMode}`);
   refuseIf(
     ConsoleSize.some((size) => size < 0 || size > 65_535),
