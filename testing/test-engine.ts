@@ -15,6 +15,15 @@ import { endProcess, startDaemonProcess } from './daemon-process.ts';
 const root = dirname(import.meta.dirname);
 const execute = promisify(execFile);
 /** The bundle under `./gantry test`; a test file that is run by itself starts the sources. */
+/** `./gantry daemon` starts Node so. */
+const LIKE_THE_LAUNCHER = [
+  'env',
+  'MALLOC_ARENA_MAX=1',
+  'MALLOC_TRIM_THRESHOLD_=131072',
+  'MALLOC_MMAP_THRESHOLD_=131072',
+  process.execPath,
+  '--max-semi-space-size=2',
+];
 const DAEMON = process.env['GANTRY_DAEMON'] ?? join(root, 'engine/main.ts');
 /** The time of a shim to end after it said that its container is gone. */
 const ENDING_MS = 5000;
@@ -221,8 +230,7 @@ async function launch(
   await rm(socketPath, { force: true });
   const command = [
     ...within,
-    process.execPath,
-    '--max-semi-space-size=2', // as the launcher has it
+    ...LIKE_THE_LAUNCHER,
     sources === root ? DAEMON : join(sources, 'engine/main.ts'),
     `--host=unix://${socketPath}`,
     `--data-root=${directory}/data`,
