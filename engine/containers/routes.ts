@@ -9,12 +9,15 @@ import { clientGone } from '../http/streams/client-gone.ts';
 import { hijack, rawStreamType, wantsUpgrade } from '../http/streams/hijack.ts';
 import { openStream } from '../http/streams/stream.ts';
 import { prepareWebSocket, withoutFrames } from '../http/streams/websocket.ts';
+import { IS_PRUNING, parsePruneFilters, PruneQuery } from '../http/values/prune-filters.ts';
 import { isBelow } from '../http/versions/api-version.ts';
 import { answerFor } from '../http/versions/steps.ts';
 import { EngineError } from '../lib/errors.ts';
+import { OneAtATime } from '../lib/one-at-a-time.ts';
 import { createContainer } from './lifecycle/create.ts';
 import { killContainer } from './lifecycle/kill.ts';
 import { pauseContainer, unpauseContainer } from './lifecycle/pause.ts';
+import { pruneContainers } from './lifecycle/prune.ts';
 import { removeContainer } from './lifecycle/remove.ts';
 import { renameContainer } from './lifecycle/rename.ts';
 import { resizeContainer } from './lifecycle/resize.ts';
@@ -211,6 +214,17 @@ export const containerRoutes =
         if (last !== undefined) await stream.write(JSON.stringify(answer(waitResult(last))));
         stream.end();
         return await reply;
+      },
+    });
+
+    const pruning = new OneAtATime(IS_PRUNING);
+    http.post('/containers/prune', {
+      schema: { querystring: PruneQuery, response: { 200: wire.Pruned } },
+      handler: async ({ query }, reply) => {
+        const filters = parsePruneFilters(query.filters, ['until'], engine.clock.now());
+        const signal = clientGone(reply.raw);
+        const { ids, bytes } = await pruning.run(async () => await pruneContainers(engine, filters, signal));
+        return { ContainersDeleted: ids.length === 0 ? null : ids, SpaceReclaimed: bytes };
       },
     });
 

@@ -216,3 +216,8 @@ export const WaitResult = Type.Object({
   Error: Type.Optional(Type.Object({ Message: Type.String() })),
 });
 export type WaitResult = Static<typeof WaitResult>;
+
+export const Pruned = Type.Object({
+  ContainersDeleted: orNull(Type.Array(Type.String())),
+  SpaceReclaimed: Type.Integer(),
+});

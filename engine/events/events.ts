@@ -3,7 +3,7 @@ import type { StatementSync } from 'node:sqlite';
 import type { Database } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 
-type EventType = 'container' | 'image' | 'volume' | 'network' | 'plugin' | 'daemon';
+type EventType = 'container' | 'image' | 'volume' | 'network' | 'plugin' | 'daemon' | 'builder';
 
 export type EngineEvent = Readonly<{
   /** Rises with every event; readers use it as their cursor. */

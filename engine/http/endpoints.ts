@@ -25,7 +25,10 @@ type Facts = Readonly<{
   since?: ApiVersion;
 }>;
 
-/** Every endpoint of the specification, in its order, under the name that it has in docs/compatibility.md. */
+/**
+ * Every endpoint of the specification, in its order, under the name that it has in docs/compatibility.md; after them
+ * those of newer versions of the API.
+ */
 const TABLE = {
   'GET /containers/json': { title: 'the list of containers' },
   'POST /containers/create': { title: 'the creation of a container' },
@@ -105,6 +108,10 @@ const TABLE = {
   'POST /services/{id}/update': { title: 'the update of a service' },
   'GET /tasks': { title: 'the list of tasks' },
   'GET /tasks/{id}': { title: 'inspecting a task' },
+  'POST /containers/prune': { title: 'removing unused containers', since: '1.25' },
+  'POST /images/prune': { title: 'removing unused images', since: '1.25' },
+  'POST /volumes/prune': { title: 'removing unused volumes', since: '1.25' },
+  'POST /networks/prune': { title: 'removing unused networks', since: '1.25' },
 } as const satisfies Readonly<Record<`${Method} /${string}`, Facts>>;
 
 export type EndpointName = keyof typeof TABLE;

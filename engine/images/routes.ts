@@ -9,6 +9,7 @@ import { readJson } from '../http/streams/body.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { ClientGone, openStream, type ResponseStream } from '../http/streams/stream.ts';
 import { parseFilters } from '../http/values/filters.ts';
+import { parsePruneFilters, PruneQuery } from '../http/values/prune-filters.ts';
 import { EngineError } from '../lib/errors.ts';
 import { EMPTY_CONFIG } from '../records/run-config.ts';
 import { credentialsIn, parseRegistryAuth, type Credentials } from '../registry/auth/credentials.ts';
@@ -24,6 +25,7 @@ import { parseImportName, parsePulled } from './names/reference.ts';
 import { tagImage } from './names/tag.ts';
 import { deleteResult, historyStep, imageInspect, imageSummary } from './present.ts';
 import { streamProgress } from './progress-stream.ts';
+import { pruneImages } from './prune.ts';
 import * as wire from './schema.ts';
 import { pullImages } from './transfers/pull.ts';
 import { pushImages } from './transfers/push.ts';
@@ -120,6 +122,15 @@ export const imageRoutes =
       handler: ({ params, query }) => {
         const { force = false, noprune = false } = query;
         return deleteImage(engine, params.ref, { force, noprune }).map(deleteResult);
+      },
+    });
+
+    http.post('/images/prune', {
+      schema: { querystring: PruneQuery, response: { 200: wire.PrunedImages } },
+      handler: ({ query }) => {
+        const filters = parsePruneFilters(query.filters, ['until', 'dangling'], engine.clock.now());
+        const { removals, bytes } = pruneImages(engine, filters);
+        return { ImagesDeleted: removals.length === 0 ? null : removals.map(deleteResult), SpaceReclaimed: bytes };
       },
     });
 

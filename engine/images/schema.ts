@@ -106,3 +106,8 @@ export const DeleteResult = Type.Object({
   Deleted: Type.Optional(Type.String()),
 });
 export type DeleteResult = Static<typeof DeleteResult>;
+
+export const PrunedImages = Type.Object({
+  ImagesDeleted: Nullable(Type.Array(DeleteResult)),
+  SpaceReclaimed: Type.Integer(),
+});

@@ -2,14 +2,18 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 
 import type { Events } from '../events/events.ts';
+import { clientGone } from '../http/streams/client-gone.ts';
 import { parseFilters } from '../http/values/filters.ts';
+import { IS_PRUNING, parsePruneFilters, PruneQuery } from '../http/values/prune-filters.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
+import { OneAtATime } from '../lib/one-at-a-time.ts';
 import { createNetwork, removeNetwork } from './create.ts';
 import { findNetwork, listNetworks, NETWORK_FILTERS } from './list.ts';
 import type { Networks } from './networks.ts';
 import type { NetworkCluster } from './overlay/cluster-networks.ts';
 import { presentNetwork } from './present.ts';
-import { CreatedNetwork, CreateNetworkBody, NetworkRef, NetworksQuery, NetworkWire } from './schema.ts';
+import { pruneNetworks } from './prune.ts';
+import { CreatedNetwork, CreateNetworkBody, PrunedNetworks, NetworkRef, NetworksQuery, NetworkWire } from './schema.ts';
 
 /** Endpoints 51 to 53 and 56; containers connect and disconnect in their own domain. */
 export const networkRoutes =
@@ -43,6 +47,17 @@ export const networkRoutes =
       handler: async ({ body }, reply) => {
         const { id, warning } = await createNetwork(engine, body);
         return await reply.code(201).send({ Id: id, Warning: warning });
+      },
+    });
+
+    const pruning = new OneAtATime(IS_PRUNING);
+    http.post('/networks/prune', {
+      schema: { querystring: PruneQuery, response: { 200: PrunedNetworks } },
+      handler: async ({ query }, reply) => {
+        const filters = parsePruneFilters(query.filters, ['until'], engine.networks.settings.clock.now());
+        const signal = clientGone(reply.raw);
+        const names = await pruning.run(async () => await pruneNetworks(engine, filters, signal));
+        return { NetworksDeleted: names.length === 0 ? null : names };
       },
     });
 

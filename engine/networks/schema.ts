@@ -153,3 +153,5 @@ export const NetworkSettings = Type.Object({
   Networks: Endpoints,
 });
 export type NetworkSettings = Static<typeof NetworkSettings>;
+
+export const PrunedNetworks = Type.Object({ NetworksDeleted: Type.Union([Type.Array(Type.String()), Type.Null()]) });

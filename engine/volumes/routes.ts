@@ -1,11 +1,23 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import type { Engine } from '../engine.ts';
+import { clientGone } from '../http/streams/client-gone.ts';
 import { anyValue, booleanFilter, labelsMatch, parseFilters, textFilter } from '../http/values/filters.ts';
+import { IS_PRUNING, parsePruneFilters, PruneQuery } from '../http/values/prune-filters.ts';
 import { messageOf } from '../lib/failure-message.ts';
+import { OneAtATime } from '../lib/one-at-a-time.ts';
 import { createVolume } from './create.ts';
+import { pruneVolumes } from './prune.ts';
 import { removeVolume } from './remove.ts';
-import { CreateVolumeBody, RemoveVolumeQuery, VolumeList, VolumeName, VolumesQuery, VolumeWire } from './schema.ts';
+import {
+  CreateVolumeBody,
+  PrunedVolumes,
+  RemoveVolumeQuery,
+  VolumeList,
+  VolumeName,
+  VolumesQuery,
+  VolumeWire,
+} from './schema.ts';
 import { noSuchVolume, type Volume } from './store.ts';
 
 /** Endpoints 47 to 50. */
@@ -53,6 +65,17 @@ export const volumeRoutes =
         const shown = await present(engine, engine.volumes.find(params.name));
         if (shown === undefined) throw noSuchVolume(params.name);
         return shown;
+      },
+    });
+
+    const pruning = new OneAtATime(IS_PRUNING);
+    http.post('/volumes/prune', {
+      schema: { querystring: PruneQuery, response: { 200: PrunedVolumes } },
+      handler: async ({ query }, reply) => {
+        const filters = parsePruneFilters(query.filters, [], engine.clock.now());
+        const signal = clientGone(reply.raw);
+        const { names, bytes } = await pruning.run(async () => await pruneVolumes(engine, filters, signal));
+        return { VolumesDeleted: names, SpaceReclaimed: bytes };
       },
     });
 

@@ -30,3 +30,8 @@ export const VolumeList = Type.Object({
   Volumes: Type.Array(VolumeWire),
   Warnings: Type.Union([Type.Array(Type.String()), Type.Null()]),
 });
+
+export const PrunedVolumes = Type.Object({
+  VolumesDeleted: Type.Array(Type.String()),
+  SpaceReclaimed: Type.Integer(),
+});

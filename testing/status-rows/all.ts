@@ -8,6 +8,7 @@ import { containerRows } from './containers.ts';
 import { execRows } from './exec.ts';
 import { imageRows } from './images.ts';
 import { networkRows } from './networks.ts';
+import { newerRows } from './newer.ts';
 import { pluginRows } from './plugins.ts';
 import type { StatusRow } from './row.ts';
 import { systemRows } from './system.ts';
@@ -26,4 +27,5 @@ export const STATUS_ROWS: Readonly<Record<EndpointName, StatusRow>> = {
   ...pluginRows,
   ...clusterRows,
   ...systemRows,
+  ...newerRows,
 };

@@ -1,5 +1,6 @@
 import type { Side } from './both-engines.ts';
 import { automaticRemovalRows } from './newer/automatic-removal.ts';
+import { pruneRows } from './newer/prune.ts';
 
 /** Work that is done on both engines, whose results are compared. */
 export type NewerRow = Readonly<{
@@ -9,4 +10,4 @@ export type NewerRow = Readonly<{
   differs?: Readonly<{ ours: unknown; why: string }>;
 }>;
 
-export const NEWER_ROWS: readonly NewerRow[] = [...automaticRemovalRows];
+export const NEWER_ROWS: readonly NewerRow[] = [...automaticRemovalRows, ...pruneRows];

@@ -1,0 +1,41 @@
+import { filters, type StatusRows } from './row.ts';
+
+/** Endpoints of versions above 1.24, asked at 1.41. */
+export const newerRows = {
+  'POST /containers/prune': {
+    statuses: [200, 409, 500],
+    cases: [
+      [400, 'an unknown filter', `/containers/prune?${filters({ colour: ['red'] })}`],
+      [400, 'a time that is none', `/containers/prune?${filters({ until: ['soon'] })}`],
+      [400, 'it came with 1.25', '/v1.24/containers/prune'],
+      [200, 'all that do not run', '/containers/prune'],
+    ],
+    never: { 409: 'it takes a second prune during the first: tests/clients/newer/prune.ts' },
+  },
+  'POST /images/prune': {
+    statuses: [200, 500],
+    cases: [
+      [400, 'a filter that is not a boolean', `/images/prune?${filters({ dangling: ['perhaps'] })}`],
+      [400, 'it came with 1.25', '/v1.24/images/prune'],
+      [200, 'all without a name', '/images/prune'],
+    ],
+  },
+  'POST /volumes/prune': {
+    statuses: [200, 409, 500],
+    cases: [
+      [400, 'a filter of others', `/volumes/prune?${filters({ until: ['1h'] })}`],
+      [400, 'it came with 1.25', '/v1.24/volumes/prune'],
+      [200, 'all that no container has', '/volumes/prune'],
+    ],
+    never: { 409: 'it takes a second prune during the first' },
+  },
+  'POST /networks/prune': {
+    statuses: [200, 409, 500],
+    cases: [
+      [400, 'several times', `/networks/prune?${filters({ until: ['1h', '2h'] })}`],
+      [400, 'it came with 1.25', '/v1.24/networks/prune'],
+      [200, 'all that no container is in', '/networks/prune'],
+    ],
+    never: { 409: 'it takes a second prune during the first' },
+  },
+} as const satisfies StatusRows;
