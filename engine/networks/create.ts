@@ -39,7 +39,7 @@ export async function createNetwork(
   const network = await make(networks, wanted);
   db.transaction(() => {
     networks.store.saveNetwork(network);
-    networks.farewells.forget(network.id);
+    networks.cleanups.forget(network.id);
     tellNetwork(events, 'create', network);
   });
   const warning = same === undefined ? '' : `Network with name ${name} (id : ${same.id}) already exists`;
@@ -57,7 +57,7 @@ async function make(networks: Networks, wanted: NetworkRecord): Promise<NetworkR
   try {
     return await networks.driverOf(wanted).create!(wanted);
   } catch (error) {
-    await networks.farewells.settleSoon(wanted.id);
+    await networks.cleanups.flushSoon(wanted.id);
     throw error;
   }
 }
@@ -76,15 +76,15 @@ export async function removeNetwork({ cluster, networks, events }: Needs, ref: s
   }
   using _removal = networks.uses.remove(network);
   const driver = networks.driverOf(network);
-  const farewell = driver.farewell?.network(network) ?? [];
-  for (const { plugin } of farewell) networks.checkPlugin(plugin);
+  const cleanupCalls = driver.cleanupCalls?.network(network) ?? [];
+  for (const { plugin } of cleanupCalls) networks.checkPlugin(plugin);
   networks.settings.db.transaction(() => {
     networks.store.deleteNetwork(network);
-    networks.farewells.owe(id, id, farewell);
+    networks.cleanups.set(id, id, cleanupCalls);
     tellNetwork(events, 'destroy', network);
   });
   driver.remove?.(network);
-  if (farewell.length > 0) await networks.farewells.settleSoon(id);
+  if (cleanupCalls.length > 0) await networks.cleanups.flushSoon(id);
 }
 
 function tellNetwork(events: Events, action: 'create' | 'destroy', { id, name, driver }: NetworkRecord): void {

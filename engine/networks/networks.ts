@@ -24,7 +24,7 @@ import { ipvlan } from './over-link/ipvlan.ts';
 import { macvlan } from './over-link/macvlan.ts';
 import { overlayDriver } from './overlay/driver.ts';
 import { notAttachable, Overlays } from './overlay/overlays.ts';
-import { Farewells } from './plugins/farewells.ts';
+import { CleanupQueue } from './plugins/cleanup-queue.ts';
 import { PluginDrivers } from './plugins/plugin-drivers.ts';
 import { NetworkStore, type NetworkRecord } from './store.ts';
 import { NetworkUses } from './uses.ts';
@@ -47,7 +47,7 @@ export class Networks implements Disposable {
   readonly dns: Dns;
   readonly overlays: Overlays;
   readonly uses: NetworkUses;
-  readonly farewells: Farewells;
+  readonly cleanups: CleanupQueue;
   readonly #ofPlugins: PluginDrivers;
   #bridges: Bridges | undefined;
 
@@ -75,9 +75,9 @@ export class Networks implements Disposable {
     };
     const overLinks = [macvlan, ipvlan].map((kind) => overLinkDriver(forLinks, kind));
     const { db, log, plugins } = settings;
-    this.farewells = new Farewells({ background, db, log, plugins });
+    this.cleanups = new CleanupQueue({ background, db, log, plugins });
     this.#ofPlugins = new PluginDrivers({
-      ...{ plugins, farewells: this.farewells },
+      ...{ plugins, cleanups: this.cleanups },
       networks: () => this.store.networks(),
       endpointsIn: (id) => this.store.endpointsIn(id),
       addressed: (network) => ({ ...network, ...this.#addresses(network) }),
@@ -120,7 +120,7 @@ export class Networks implements Disposable {
     this.overlays.restore();
     this.dns.restore();
     const made = new Set([...this.store.networks(), ...this.store.endpoints()].map(({ id }) => id));
-    this.farewells.restore((id) => made.has(id));
+    this.cleanups.restore((id) => made.has(id));
   }
 
   /** The networks with a bridge. Throws before the start. */
@@ -229,10 +229,10 @@ export class Networks implements Disposable {
   }
 
   /** Notes the calls to plugins after the end of an endpoint, in the same commit. Returns whether there are any. */
-  noteFarewell(network: NetworkRecord, endpoint: Endpoint, isGateway: boolean): boolean {
-    const { farewell } = this.driverOf(network);
-    if (farewell === undefined) return false;
-    this.farewells.owe(endpoint.id, network.id, farewell.endpoint(network, endpoint, isGateway));
+  queueCleanup(network: NetworkRecord, endpoint: Endpoint, isGateway: boolean): boolean {
+    const { cleanupCalls } = this.driverOf(network);
+    if (cleanupCalls === undefined) return false;
+    this.cleanups.set(endpoint.id, network.id, cleanupCalls.endpoint(network, endpoint, isGateway));
     return true;
   }
 
@@ -240,9 +240,9 @@ export class Networks implements Disposable {
   giveBack(network: NetworkRecord, endpoint: Endpoint, isGateway: boolean): void {
     const { background, db } = this.settings;
     const driver = this.driverOf(network);
-    const isTold = this.noteFarewell(network, endpoint, isGateway);
+    const isTold = this.queueCleanup(network, endpoint, isGateway);
     db.afterCommit(() => {
-      if (isTold) this.farewells.settleLater(endpoint.id);
+      if (isTold) this.cleanups.flushLater(endpoint.id);
       background.untilDone('free the ports of a container', { container: endpoint.containerId }, async () => {
         if (!isTold || endpoint.ports.length > 0) {
           const unpublished = driver.unpublish?.(network, endpoint, endpoint.ports);

@@ -1,6 +1,6 @@
 import type { Place } from '../endpoints/endpoint.ts';
 import type { PublishedPort, WantedPort } from '../endpoints/ports.ts';
-import type { PluginCall } from '../plugins/farewells.ts';
+import type { PluginCall } from '../plugins/cleanup-queue.ts';
 import type { NetworkRecord } from '../store.ts';
 
 /** At once, or from a driver that has to ask another program. */
@@ -78,7 +78,7 @@ export type NetworkDriver = Readonly<{
   /** Leads published ports to another endpoint of the container, which may be in another network of the driver. */
   movePorts?(from: Place, to: Place, ports: readonly PublishedPort[]): void;
   /** The calls to plugins after the end of a network or an endpoint, instead of `leave` and `remove`. */
-  farewell?: Readonly<{
+  cleanupCalls?: Readonly<{
     network(network: NetworkRecord): PluginCall[];
     /** `isGateway`: it has led its container out. */
     endpoint(network: NetworkRecord, left: MadeEndpoint, isGateway: boolean): PluginCall[];

@@ -46,9 +46,9 @@ export async function joinRunning(
   const before = gatewayEndpoint(networks, others);
   if (network.custom !== undefined && !networks.dns.isServed(containerId)) addDnsRulesIn(within.netns);
   const id = newId();
-  using _making = networks.farewells.making(id);
+  using _making = networks.cleanups.hold(id);
   await using undo = new AsyncDisposableStack();
-  undo.defer(async () => await networks.farewells.settleSoon(id));
+  undo.defer(async () => await networks.cleanups.flushSoon(id));
   const asked = newEndpoint(entry, id, { ...request, startsContainer: false });
   const joining = driver.joinInto(network, asked.wanted, within);
   const place = joining instanceof Promise ? await joining : joining;
@@ -58,7 +58,7 @@ export async function joinRunning(
   if (driver.joined !== undefined) await driver.joined(network, endpoint);
   networks.settings.db.transaction(() => {
     networks.store.insertEndpoint(endpoint);
-    networks.farewells.forget(id);
+    networks.cleanups.forget(id);
     commit(endpoint);
     tell(engine, 'connect', network, containerId);
   });
@@ -85,13 +85,13 @@ export async function leaveRunning(
   if (moved !== undefined) await moved;
   networks.settings.db.transaction(() => {
     networks.store.deleteEndpoint(endpoint);
-    networks.noteFarewell(network, endpoint, endpoint.id === before?.id);
+    networks.queueCleanup(network, endpoint, endpoint.id === before?.id);
     commit(endpoint);
     tell(engine, 'disconnect', network, containerId);
   });
   const left = driver.leave(network, endpoint, within);
   if (left !== undefined) await left;
-  if (networks.farewells.has(endpoint.id)) await networks.farewells.settleSoon(endpoint.id);
+  if (networks.cleanups.has(endpoint.id)) await networks.cleanups.flushSoon(endpoint.id);
   await settleGateway(engine, within, request, before);
 }
 

@@ -19,7 +19,7 @@ export async function reconcile(engine: NetworkNeeds, liveContainerIds: Iterable
       store.deleteEndpoint(endpoint);
       const network = store.network(endpoint.networkId);
       if (network === undefined) return;
-      engine.networks.noteFarewell(network, endpoint, isGateway);
+      engine.networks.queueCleanup(network, endpoint, isGateway);
       tell(engine, 'disconnect', network, endpoint.containerId);
     });
   }

@@ -134,8 +134,8 @@ async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request:
   const endpoints: Endpoint[] = [];
   for (const [position, entry] of entries.entries()) {
     const id = newId();
-    making.use(networks.farewells.making(id));
-    undo.defer(async () => await networks.farewells.settleSoon(id));
+    making.use(networks.cleanups.hold(id));
+    undo.defer(async () => await networks.cleanups.flushSoon(id));
     const joining = join(
       newEndpoint(entry, id, { ...request, startsContainer: true }),
       position === 0 ? 'first' : netns,
@@ -163,7 +163,7 @@ async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request:
   if (netns !== undefined && entries.slice(1).some(({ network }) => network.custom !== undefined)) addDnsRulesIn(netns);
   for (const endpoint of complete) {
     networks.store.insertEndpoint(endpoint);
-    networks.farewells.forget(endpoint.id);
+    networks.cleanups.forget(endpoint.id);
   }
   undo.move();
   for (const { network, isWayOut } of entries) if (isWayOut !== true) tell(engine, 'connect', network, containerId);

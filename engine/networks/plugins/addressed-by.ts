@@ -12,11 +12,11 @@ export function addressedBy(addresses: PluginAddresses, driver: NetworkDriver): 
       joinInto: async (network, wanted, within) =>
         await joinInto(network, await addresses.request(network, wanted), within),
     }),
-    farewell: {
-      network: (network) => [...addresses.farewellOfNetwork(network), ...(driver.farewell?.network(network) ?? [])],
+    cleanupCalls: {
+      network: (network) => [...addresses.cleanupOfNetwork(network), ...(driver.cleanupCalls?.network(network) ?? [])],
       endpoint: (network, left, isGateway) => [
-        ...(driver.farewell?.endpoint(network, left, isGateway) ?? []),
-        ...addresses.farewellOfEndpoint(network, left),
+        ...(driver.cleanupCalls?.endpoint(network, left, isGateway) ?? []),
+        ...addresses.cleanupOfEndpoint(network, left),
       ],
     },
   };

@@ -11,12 +11,12 @@ import { poolsByFamily } from '../addresses/pools.ts';
 import type { MadeEndpoint, NewEndpoint } from '../drivers/driver.ts';
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { NetworkRecord, PoolConfig } from '../store.ts';
-import type { Farewells, PluginCall } from './farewells.ts';
+import type { CleanupQueue, PluginCall } from './cleanup-queue.ts';
 import { ask, Nothing, PATIENT, pluginOf } from './network-protocol.ts';
 
 export type AddressParts = Readonly<{
   plugins: Plugins;
-  farewells: Farewells;
+  cleanups: CleanupQueue;
   networks: () => readonly NetworkRecord[];
   endpointsIn: (networkId: string) => readonly Endpoint[];
   /** Whether a range that the plugin has chosen is in use on this machine. */
@@ -80,13 +80,13 @@ export class PluginAddresses {
   /** The endpoint with addresses of the plugin. */
   async request(network: NetworkRecord, wanted: NewEndpoint): Promise<NewEndpoint> {
     await this.#isKnown(network);
-    await this.#parts.farewells.settleEndpoints(network.id);
+    await this.#parts.cleanups.flushEndpoints(network.id);
     const { plugin, needsMac } = await this.#ask(await pluginOf(this.#parts.plugins, this.#name, KIND));
     const mac = wanted.mac ?? (needsMac ? randomMac() : undefined);
     const options = needsMac ? { [MAC]: mac! } : null;
     const take = async (poolId: string, subnet: string, ip = ''): Promise<string> => {
       const address = await this.#address(plugin, { poolId, ip, options, subnet });
-      this.#parts.farewells.oweFirst(wanted.id, network.id, this.#release(poolId, address));
+      this.#parts.cleanups.prepend(wanted.id, network.id, this.#release(poolId, address));
       return address;
     };
     const { leased, subnet, ipv6 } = network;
@@ -97,7 +97,7 @@ export class PluginAddresses {
   }
 
   /** The calls to the plugin after the end of a network. */
-  farewellOfNetwork({ leased, gateway, ipv6, custom }: NetworkRecord): PluginCall[] {
+  cleanupOfNetwork({ leased, gateway, ipv6, custom }: NetworkRecord): PluginCall[] {
     const { four, six } = poolsByFamily(custom?.ipam.pools ?? []);
     const of = (poolId: string | undefined, leads: string | undefined, pool?: PoolConfig): PluginCall[] =>
       poolId === undefined
@@ -110,7 +110,7 @@ export class PluginAddresses {
   }
 
   /** Calls that give back the addresses of an endpoint. */
-  farewellOfEndpoint({ leased }: NetworkRecord, { ipAddress, ipv6 }: MadeEndpoint): PluginCall[] {
+  cleanupOfEndpoint({ leased }: NetworkRecord, { ipAddress, ipv6 }: MadeEndpoint): PluginCall[] {
     return [
       ...(leased === undefined || ipAddress === '' ? [] : [this.#release(leased.four, ipAddress)]),
       ...(leased?.six === undefined || ipv6 === undefined ? [] : [this.#release(leased.six, ipv6.ipAddress)]),
@@ -170,15 +170,15 @@ export class PluginAddresses {
     pool: PoolConfig | undefined,
     V6: boolean,
   ): Promise<Range> {
-    const { farewells } = this.#parts;
+    const { cleanups } = this.#parts;
     const { id, custom } = network;
-    const owe = (call: PluginCall): void => farewells.oweFirst(id, id, call);
+    const queue = (call: PluginCall): void => cleanups.prepend(id, id, call);
     const asked = { AddressSpace: space, Pool: pool?.subnet ?? '', SubPool: pool?.range ?? '', V6 };
-    const got = await this.#freePool(plugin, asked, custom?.ipam.options ?? null, owe);
+    const got = await this.#freePool(plugin, asked, custom?.ipam.options ?? null, queue);
     const { poolId, subnet } = got;
     const take = async (ip: string, options: object | null): Promise<string> => {
       const address = await this.#address(plugin, { poolId, ip, options, subnet });
-      owe(this.#release(poolId, address));
+      queue(this.#release(poolId, address));
       return address;
     };
     let gateway = got.gateway;
@@ -200,7 +200,7 @@ export class PluginAddresses {
     plugin: Plugin,
     asked: { AddressSpace: string; Pool: string; SubPool: string; V6: boolean },
     options: object | null,
-    owe: (call: PluginCall) => void,
+    queue: (call: PluginCall) => void,
   ): Promise<Range> {
     const taken: string[] = [];
     try {
@@ -208,7 +208,7 @@ export class PluginAddresses {
         const got = await this.#pool(plugin, asked, options);
         const range = parseCidr(got.subnet)!.range;
         if (asked.Pool !== '' || !this.#parts.isTaken(range)) {
-          owe(this.#call('ReleasePool', { PoolID: got.poolId }));
+          queue(this.#call('ReleasePool', { PoolID: got.poolId }));
           return got;
         }
         taken.push(got.poolId);

@@ -11,13 +11,13 @@ import { addressesOf, NO_PLACE, type Endpoint, type Place } from '../endpoints/e
 import { userNetns } from '../endpoints/namespace.ts';
 import type { NetworkRecord } from '../store.ts';
 import { endpointBody, networkBody, portOptions, routesOf, withGateways, withInterface } from './bodies.ts';
-import type { Farewells, PluginCall } from './farewells.ts';
+import type { CleanupQueue, PluginCall } from './cleanup-queue.ts';
 import { ask, Capabilities, CreatedEndpoint, JoinedEndpoint, Nothing, PATIENT, pluginOf } from './network-protocol.ts';
 import { announceLink, placeLink, returnLink } from './place-link.ts';
 
 export type PluginDriverParts = Readonly<{
   plugins: Plugins;
-  farewells: Farewells;
+  cleanups: CleanupQueue;
   endpointsIn: (networkId: string) => readonly Endpoint[];
   /** The record with the addresses that are chosen for a new network, or were by a plugin. */
   addressed: (network: NetworkRecord) => NetworkRecord;
@@ -27,7 +27,7 @@ const KIND = 'NetworkDriver';
 
 /** Networks that a plugin makes: its protocol is that of docker's remote network drivers. */
 export function pluginDriver(name: string, parts: PluginDriverParts): NetworkDriver {
-  const { farewells, plugins } = parts;
+  const { cleanups, plugins } = parts;
   const leases = new Map<string, PlaceLeases>();
   const checked = new WeakSet<Plugin>();
   const call = (method: string, body: PluginCall['body']): PluginCall => ({ plugin: name, kind: KIND, method, body });
@@ -45,11 +45,11 @@ export function pluginDriver(name: string, parts: PluginDriverParts): NetworkDri
     undoing: PluginCall,
     making: () => Promise<T>,
   ): Promise<T> {
-    farewells.oweFirst(id, network.id, undoing);
+    cleanups.prepend(id, network.id, undoing);
     try {
       return await making();
     } catch (error) {
-      if (error instanceof PluginError && error.how === 'refused') farewells.dropFirst(id, network.id);
+      if (error instanceof PluginError && error.how === 'refused') cleanups.dropFirst(id, network.id);
       throw error;
     }
   }
@@ -82,7 +82,7 @@ export function pluginDriver(name: string, parts: PluginDriverParts): NetworkDri
     const ids = { NetworkID: network.id, EndpointID: id };
     using undo = new DisposableStack();
     const plugin = await pluginOf(plugins, name, KIND);
-    await farewells.settleEndpoints(network.id);
+    await cleanups.flushEndpoints(network.id);
     const lent = lend(network, wanted, undo);
     const { Interface } = await made(
       id,
@@ -131,7 +131,7 @@ export function pluginDriver(name: string, parts: PluginDriverParts): NetworkDri
     publish: async (network, { id }, ports, exposed) => {
       const ids = { NetworkID: network.id, EndpointID: id };
       const plugin = await pluginOf(plugins, name, KIND);
-      if (farewells.has(id)) farewells.oweFirst(id, network.id, call('RevokeExternalConnectivity', ids));
+      if (cleanups.has(id)) cleanups.prepend(id, network.id, call('RevokeExternalConnectivity', ids));
       const body = { ...ids, Options: portOptions({ ports, exposed }) };
       await optional(plugin, `${KIND}.ProgramExternalConnectivity`, body);
       return [];
@@ -142,7 +142,7 @@ export function pluginDriver(name: string, parts: PluginDriverParts): NetworkDri
     },
     leadsOut,
     options: ({ custom }) => ({ ...custom?.options }),
-    farewell: {
+    cleanupCalls: {
       network: ({ id }) => [call('DeleteNetwork', { NetworkID: id })],
       endpoint: ({ id: NetworkID }, { id: EndpointID }, isGateway) =>
         [...(isGateway ? ['RevokeExternalConnectivity'] : []), 'Leave', 'DeleteEndpoint'].map((method) =>

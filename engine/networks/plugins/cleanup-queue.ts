@@ -17,7 +17,7 @@ const PluginCall = Type.Object({
 /** A pending call to a plugin, such as `NetworkDriver.DeleteEndpoint`. */
 export type PluginCall = Readonly<Static<typeof PluginCall>>;
 
-const Farewell = Type.Object({
+const CleanupRecord = Type.Object({
   /** Id of the endpoint, or of the network. */
   id: Type.String(),
   networkId: Type.String(),
@@ -28,45 +28,45 @@ const Farewell = Type.Object({
 type Log = { warn(details: object, message: string): void };
 type Parts = Readonly<{ background: Background; db: Database; log: Log; plugins: Plugins }>;
 
-/** The wait for a plugin that is gone is short: it is told later. */
+/** Waits briefly for a missing plugin: the call is repeated later. */
 const SHORT = { timeoutMs: 10_000, patienceMs: 0 };
 
 /**
- * Calls that undo earlier ones. Each is noted before the earlier call, and removed with the commit of its result, so
- * that a daemon that dies in between leaves nothing with the plugin; and noted again with the end of that, whether the
- * plugin is there or not. A plugin that refuses was told; one that does not answer is told again.
+ * Pending calls that undo earlier ones. The undoing call is stored before the call that it undoes, and removed with the
+ * commit of the result, so that a daemon that dies in between leaves nothing with the plugin. The end of an endpoint or
+ * network stores it again, even while the plugin is missing. A refusal counts as done; without an answer it is repeated.
  */
-export class Farewells {
+export class CleanupQueue {
   readonly #parts: Parts;
   readonly #table;
-  readonly #underWay = new Map<string, Promise<void>>();
-  readonly #inMaking = new Set<string>();
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #held = new Set<string>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
     parts.db.migrate('farewells', [createTable('farewells')]);
     this.#table = new RecordTable(parts.db, {
       name: 'farewells',
-      schema: Farewell,
+      schema: CleanupRecord,
       id: ({ id }) => id,
       groups: { network: ({ networkId }) => networkId },
     });
   }
 
-  /** Instead of what was noted for this id. */
-  owe(id: string, networkId: string, calls: readonly PluginCall[]): void {
+  /** Replaces the calls stored for this id. */
+  set(id: string, networkId: string, calls: readonly PluginCall[]): void {
     if (calls.length > 0) this.#table.put({ id, networkId, calls: [...calls] });
     else this.forget(id);
   }
 
-  /** Before what was noted for this id: what is made last is taken back first. */
-  oweFirst(id: string, networkId: string, call: PluginCall): void {
-    this.owe(id, networkId, [call, ...(this.#table.get(id)?.calls ?? [])]);
+  /** Puts a call before those stored for this id: the latest resource is released first. */
+  prepend(id: string, networkId: string, call: PluginCall): void {
+    this.set(id, networkId, [call, ...(this.#table.get(id)?.calls ?? [])]);
   }
 
-  /** The plugin has refused to make what was noted last. */
+  /** Removes the latest call, because the plugin refused to create its resource. */
   dropFirst(id: string, networkId: string): void {
-    this.owe(id, networkId, this.#table.get(id)?.calls.slice(1) ?? []);
+    this.set(id, networkId, this.#table.get(id)?.calls.slice(1) ?? []);
   }
 
   has(id: string): boolean {
@@ -77,61 +77,61 @@ export class Farewells {
     if (this.#table.has(id)) this.#table.delete(id);
   }
 
-  /** At the daemon's start; `isKept` tells what was made before the note of it could be forgotten. */
+  /** Resumes at the daemon's start. `isKept`: the resource was created, and only its pending call was left. */
   restore(isKept: (id: string) => boolean): void {
     for (const { id } of this.#table.all()) {
       if (isKept(id)) this.forget(id);
-      else this.settleLater(id);
+      else this.flushLater(id);
     }
   }
 
   /** Calls the plugins once; successful calls are removed. Throws if one does not answer. */
-  async settle(id: string): Promise<void> {
-    const running = this.#underWay.get(id);
+  async flush(id: string): Promise<void> {
+    const running = this.#running.get(id);
     if (running !== undefined) return await running;
-    const settling = this.#settle(id).finally(() => this.#underWay.delete(id));
-    this.#underWay.set(id, settling);
-    await settling;
+    const flushing = this.#flush(id).finally(() => this.#running.delete(id));
+    this.#running.set(id, flushing);
+    await flushing;
   }
 
-  /** Everything of a network's endpoints that are gone. Throws where a plugin does not answer. */
-  async settleEndpoints(networkId: string): Promise<void> {
+  /** Flushes the calls of a network's removed endpoints. Throws if a plugin does not answer. */
+  async flushEndpoints(networkId: string): Promise<void> {
     const ids = this.#table.in('network', networkId).map(({ id }) => id);
-    for (const id of ids) if (id !== networkId && !this.#inMaking.has(id)) await this.settle(id);
+    for (const id of ids) if (id !== networkId && !this.#held.has(id)) await this.flush(id);
   }
 
-  /** Calls for this id are held back: it is being created. */
-  making(id: string): Disposable {
-    this.#inMaking.add(id);
-    return { [Symbol.dispose]: () => void this.#inMaking.delete(id) };
+  /** Holds back calls for this id while it is being created. */
+  hold(id: string): Disposable {
+    this.#held.add(id);
+    return { [Symbol.dispose]: () => void this.#held.delete(id) };
   }
 
-  /** Until they have answered, also over restarts of the daemon. */
-  settleLater(id: string): void {
-    const work = async (): Promise<void> => await this.settle(id);
+  /** Repeats the calls until the plugins answer, also over restarts of the daemon. */
+  flushLater(id: string): void {
+    const work = async (): Promise<void> => await this.flush(id);
     this.#parts.background.untilDone('tell a plugin what has ended', { id }, work);
   }
 
-  /** At once, and later if one does not answer. */
-  async settleSoon(id: string): Promise<void> {
+  /** Calls the plugins now, and again later if one does not answer. */
+  async flushSoon(id: string): Promise<void> {
     try {
-      await this.settle(id);
+      await this.flush(id);
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
       this.#parts.log.warn({ err: error, id }, 'repeat calls to plugins that are away');
-      this.settleLater(id);
+      this.flushLater(id);
     }
   }
 
-  async #settle(id: string): Promise<void> {
+  async #flush(id: string): Promise<void> {
     for (;;) {
-      const owed = this.#table.get(id);
-      if (owed === undefined) return;
-      const { networkId, calls } = owed;
-      if (id === networkId) await this.settleEndpoints(networkId);
+      const record = this.#table.get(id);
+      if (record === undefined) return;
+      const { networkId, calls } = record;
+      if (id === networkId) await this.flushEndpoints(networkId);
       const [first, ...rest] = calls;
       if (first !== undefined) await this.#say(first);
-      this.owe(id, networkId, rest);
+      this.set(id, networkId, rest);
     }
   }
 
