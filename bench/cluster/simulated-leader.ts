@@ -2,9 +2,9 @@ import { createServer, type Server } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 import { issue, newKey } from '@gantry/engine/cluster/ca/certificates.ts';
+import { SPARE_BYTES, EtcdMaintenance } from '@gantry/engine/cluster/etcd/etcd-maintenance.ts';
 import { QUOTA_BYTES } from '@gantry/engine/cluster/etcd/flags.ts';
 import type { Etcd } from '@gantry/engine/cluster/etcd/gateway.ts';
-import { SPARE_BYTES, Upkeep } from '@gantry/engine/cluster/etcd/upkeep.ts';
 import { Election } from '@gantry/engine/cluster/leader/election.ts';
 import { Leadership } from '@gantry/engine/cluster/leader/leadership.ts';
 import { Feed } from '@gantry/engine/cluster/state/feed.ts';
@@ -29,7 +29,7 @@ export class SimulatedLeader implements AsyncDisposable {
   losses = 0;
   readonly #parts;
   readonly #feed: Feed;
-  readonly #upkeep: Upkeep;
+  readonly #maintenance: EtcdMaintenance;
   readonly #sockets = new Set<Duplex>();
   #election: Election | undefined;
   #isEnding = false;
@@ -48,7 +48,7 @@ export class SimulatedLeader implements AsyncDisposable {
       resign: async () => await Promise.resolve(),
     };
     this.#feed = new Feed(this.#parts);
-    this.#upkeep = new Upkeep(this.#parts, {
+    this.#maintenance = new EtcdMaintenance(this.#parts, {
       quotaBytes: QUOTA_BYTES,
       spareBytes: SPARE_BYTES,
       revision: () => this.replica.revision,
@@ -141,7 +141,7 @@ export class SimulatedLeader implements AsyncDisposable {
     await this.#end();
     await this.#wire?.[Symbol.asyncDispose]();
     this.#server?.close();
-    this.#upkeep[Symbol.dispose]();
+    this.#maintenance[Symbol.dispose]();
     await this.#feed[Symbol.asyncDispose]();
   }
 

@@ -49,7 +49,7 @@ export function applySettings(spec: ServiceSpec, flags: Given<typeof SETTINGS>):
   const endpoint = flags['endpoint-mode'];
   return {
     ...spec,
-    ...given({
+    ...omitUndefined({
       Mode: mode,
       UpdateConfig: withGiven(spec.UpdateConfig, {
         Parallelism: flags['update-parallelism'],
@@ -73,14 +73,14 @@ export function applySettings(spec: ServiceSpec, flags: Given<typeof SETTINGS>):
       ...spec.TaskTemplate,
       ContainerSpec: {
         ...container,
-        ...given({
+        ...omitUndefined({
           Command: flags.entrypoint?.split(/\s+/).filter((word) => word !== ''),
           User: flags.user,
           Dir: flags.workdir,
           StopGracePeriod: flags['stop-grace-period'],
         }),
       },
-      ...given({
+      ...omitUndefined({
         RestartPolicy: withGiven(spec.TaskTemplate.RestartPolicy, {
           Condition: flags['restart-condition'],
           Delay: flags['restart-delay'],
@@ -143,11 +143,11 @@ function inWords(text: string): { text: string; isOfHost: boolean } {
 
 /** The fields that are given over what was there; undefined where there is nothing at all. */
 function withGiven<T extends object>(before: T | undefined, fields: object): T | undefined {
-  const changes = given(fields);
+  const changes = omitUndefined(fields);
   return before === undefined && Object.keys(changes).length === 0 ? undefined : ({ ...before, ...changes } as T);
 }
 
-function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+function omitUndefined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], undefined>;
   };

@@ -109,18 +109,18 @@ function changed(spec: Partial<cluster.SwarmSpec>, flags: Given<typeof SPEC>): P
     ...spec,
     Orchestration: {
       ...spec.Orchestration!,
-      ...given({ TaskHistoryRetentionLimit: flags['task-history-limit'] }),
+      ...omitUndefined({ TaskHistoryRetentionLimit: flags['task-history-limit'] }),
     },
     Raft: {
       ...spec.Raft,
-      ...given({ SnapshotInterval: flags['snapshot-interval'], KeepOldSnapshots: flags['max-snapshots'] }),
+      ...omitUndefined({ SnapshotInterval: flags['snapshot-interval'], KeepOldSnapshots: flags['max-snapshots'] }),
     },
-    Dispatcher: { ...spec.Dispatcher!, ...given({ HeartbeatPeriod: flags['dispatcher-heartbeat'] }) },
-    CAConfig: { ...spec.CAConfig!, ...given({ NodeCertExpiry: flags['cert-expiry'] }) },
+    Dispatcher: { ...spec.Dispatcher!, ...omitUndefined({ HeartbeatPeriod: flags['dispatcher-heartbeat'] }) },
+    CAConfig: { ...spec.CAConfig!, ...omitUndefined({ NodeCertExpiry: flags['cert-expiry'] }) },
   };
 }
 
-function given(fields: object): object {
+function omitUndefined(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 

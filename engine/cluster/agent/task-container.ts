@@ -2,7 +2,7 @@ import type { CreateBody } from '../../containers/schema.ts';
 import type { MountSpec } from '../../containers/settings/host-config/host-config-schema.ts';
 import { familiarReference, parseReference, withDefaultTag } from '../../images/names/reference.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { given } from '../services/given.ts';
+import { omitEmpty } from '../services/omit-empty.ts';
 import type { TaskMount, TaskPort } from '../state/records.ts';
 import { placeOf } from '../state/task-states.ts';
 import type { NodeTemplate } from '../wire/task-messages.ts';
@@ -25,15 +25,15 @@ export function containerBody(task: AgentTask, made: NodeTemplate, networks: Tas
   return {
     Image: imageNameOf(image),
     Labels: { ...container.labels, ...labelsOf(task) },
-    ...given({ Env: env && [...env], WorkingDir: dir, User: user }),
+    ...omitEmpty({ Env: env && [...env], WorkingDir: dir, User: user }),
     // A command replaces the image's entrypoint and its arguments.
     ...(command !== undefined && command.length > 0
       ? { Entrypoint: [...command], Cmd: [...(args ?? [])] }
-      : given({ Cmd: args !== undefined && args.length > 0 ? [...args] : undefined })),
-    ...given({ ExposedPorts: ports && exposed(ports) }),
+      : omitEmpty({ Cmd: args !== undefined && args.length > 0 ? [...args] : undefined })),
+    ...omitEmpty({ ExposedPorts: ports && exposed(ports) }),
     HostConfig: {
       ...networks.hostConfig,
-      ...given({
+      ...omitEmpty({
         Memory: limits?.memoryBytes,
         NanoCpus: limits?.nanoCpus,
         PortBindings: ports && bindings(ports),
@@ -90,17 +90,17 @@ function mountOf({ type, source, target, readOnly, propagation, volume }: TaskMo
   const driver = volume?.driver;
   return {
     Type: type,
-    ...given({
+    ...omitEmpty({
       Source: source,
       Target: target,
       ReadOnly: readOnly,
       BindOptions: propagation ? { Propagation: propagation } : undefined,
       VolumeOptions:
         volume &&
-        given({
+        omitEmpty({
           NoCopy: volume.noCopy,
           Labels: volume.labels && { ...volume.labels },
-          DriverConfig: driver && given({ Name: driver.name, Options: driver.options && { ...driver.options } }),
+          DriverConfig: driver && omitEmpty({ Name: driver.name, Options: driver.options && { ...driver.options } }),
         }),
     }),
   };

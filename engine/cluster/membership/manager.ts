@@ -7,11 +7,11 @@ import { sleep } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { revocationList } from '../ca/certificates.ts';
+import { SPARE_BYTES, EtcdMaintenance } from '../etcd/etcd-maintenance.ts';
 import { QUOTA_BYTES, type FirstStart } from '../etcd/flags.ts';
 import { Etcd, EtcdError } from '../etcd/gateway.ts';
 import { raftOf } from '../etcd/members.ts';
 import { EtcdProcess } from '../etcd/process.ts';
-import { SPARE_BYTES, Upkeep } from '../etcd/upkeep.ts';
 import { NO_QUORUM } from '../leader/batches.ts';
 import { Election } from '../leader/election.ts';
 import { Leadership } from '../leader/leadership.ts';
@@ -143,7 +143,7 @@ export class Manager implements AsyncDisposable {
       ),
     );
     this.#parts.use(
-      new Upkeep(
+      new EtcdMaintenance(
         { ...this.#needs, etcd },
         {
           quotaBytes: QUOTA_BYTES,

@@ -6,7 +6,7 @@ import type { NodeRecord, Stored, TaskRecord } from '../state/records.ts';
 import { hasEnded } from '../state/task-states.ts';
 import type { View } from '../state/view.ts';
 import { enforce } from './enforce.ts';
-import { lostTasks } from './lost.ts';
+import { orphanTasks } from './orphan-tasks.ts';
 import { reconcile } from './reconcile.ts';
 import { sweep } from './sweep.ts';
 import { Earliest, Turn } from './turn.ts';
@@ -52,7 +52,7 @@ export class Orchestration {
       }
       const decide = (inner: Draft): Temporal.Instant | undefined => {
         for (const service of enforce(inner, id, turn)) touched.services.add(service);
-        return lostTasks(inner, id, turn);
+        return orphanTasks(inner, id, turn);
       };
       setOrDelete(this.#nodes, id, this.#attempt(draft, { node: id }, now, decide));
     }

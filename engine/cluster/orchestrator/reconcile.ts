@@ -1,5 +1,6 @@
 import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
+import { globalPlaces, replicatedPlaces } from './desired-places.ts';
 import { Places } from './places.ts';
 import { promote } from './promote.ts';
 import { reap } from './reap.ts';
@@ -7,7 +8,6 @@ import { fill } from './restart.ts';
 import { sweepService, sweepTemplates } from './sweep.ts';
 import { Earliest, type Turn } from './turn.ts';
 import { update } from './update.ts';
-import { globalPlaces, replicatedPlaces } from './wanted.ts';
 
 /**
  * Brings the tasks of a service nearer to what its record wants, as far as can be done now. It decides by the

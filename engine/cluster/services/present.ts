@@ -8,7 +8,7 @@ import type {
   TaskTemplate,
   UpdateConfig,
 } from '../state/records.ts';
-import { given } from './given.ts';
+import { omitEmpty } from './omit-empty.ts';
 
 /** The specification's "Service", without the fields that a client left out. */
 export function presentService(service: Stored<'service'>): object {
@@ -19,7 +19,7 @@ export function presentService(service: Stored<'service'>): object {
     CreatedAt: createdAt,
     UpdatedAt: updatedAt,
     Spec: presentSpec(spec),
-    ...given({ PreviousSpec: previousSpec && presentSpec(previousSpec) }),
+    ...omitEmpty({ PreviousSpec: previousSpec && presentSpec(previousSpec) }),
     Endpoint: {
       Spec: presentEndpoint(spec.endpoint) ?? {},
       ...filled({
@@ -27,11 +27,11 @@ export function presentService(service: Stored<'service'>): object {
         VirtualIPs: endpoint.virtualIps.map(({ network, address }) => ({ NetworkID: network, Addr: address })),
       }),
     },
-    ...given({
+    ...omitEmpty({
       UpdateStatus: updateStatus && {
         State: updateStatus.state,
         StartedAt: updateStatus.startedAt,
-        ...given({ CompletedAt: updateStatus.completedAt }),
+        ...omitEmpty({ CompletedAt: updateStatus.completedAt }),
         Message: updateStatus.message,
       },
     }),
@@ -44,14 +44,14 @@ function presentSpec({ name, labels, template, mode, update, rollback, networks,
     Labels: labels,
     TaskTemplate: presentTaskTemplate(template),
     Mode: mode.kind === 'global' ? { Global: {} } : { Replicated: { Replicas: mode.replicas } },
-    ...given({
+    ...omitEmpty({
       UpdateConfig: update && presentUpdate(update),
       RollbackConfig: rollback && presentUpdate(rollback),
     }),
     ...filled({
       Networks: networks.map(({ target, aliases }) => ({ Target: target, ...filled({ Aliases: aliases }) })),
     }),
-    ...given({ EndpointSpec: presentEndpoint(endpoint) }),
+    ...omitEmpty({ EndpointSpec: presentEndpoint(endpoint) }),
   };
 }
 
@@ -76,17 +76,20 @@ export function presentTaskTemplate(template: TaskTemplate): object {
       Image: image,
       ...filled({ Labels: labels, Command: command, Args: args, Env: env, Dir: dir, User: user }),
       ...filled({ Mounts: mounts?.map(presentMount) }),
-      ...given({ StopGracePeriod: stopGracePeriodNs }),
+      ...omitEmpty({ StopGracePeriod: stopGracePeriodNs }),
     },
-    ...given({
+    ...omitEmpty({
       Resources: resources && {
-        ...given({ Limits: presentAmounts(resources.limits), Reservations: presentAmounts(resources.reservations) }),
+        ...omitEmpty({
+          Limits: presentAmounts(resources.limits),
+          Reservations: presentAmounts(resources.reservations),
+        }),
       },
       RestartPolicy: restart && {
         Condition: restart.condition,
-        ...given({ Delay: restart.delayNs }),
+        ...omitEmpty({ Delay: restart.delayNs }),
         MaxAttempts: restart.maxAttempts,
-        ...given({ Window: restart.windowNs }),
+        ...omitEmpty({ Window: restart.windowNs }),
       },
       Placement: constraints && { ...filled({ Constraints: constraints }) },
       LogDriver: logDriver && { Name: logDriver.name, ...filled({ Options: logDriver.options }) },
@@ -96,23 +99,23 @@ export function presentTaskTemplate(template: TaskTemplate): object {
 }
 
 function presentAmounts(amounts: Partial<Resources> | undefined): object | undefined {
-  return amounts && given({ NanoCPUs: amounts.nanoCpus, MemoryBytes: amounts.memoryBytes });
+  return amounts && omitEmpty({ NanoCPUs: amounts.nanoCpus, MemoryBytes: amounts.memoryBytes });
 }
 
 function presentMount({ type, source, target, readOnly, propagation, volume }: TaskMount): object {
   return {
     Type: type,
-    ...given({
+    ...omitEmpty({
       Source: source,
       Target: target,
       ReadOnly: readOnly,
       BindOptions: propagation === undefined ? undefined : { Propagation: propagation },
       VolumeOptions: volume && {
-        ...given({ NoCopy: volume.noCopy }),
+        ...omitEmpty({ NoCopy: volume.noCopy }),
         ...filled({ Labels: volume.labels }),
-        ...given({
+        ...omitEmpty({
           DriverConfig: volume.driver && {
-            ...given({ Name: volume.driver.name }),
+            ...omitEmpty({ Name: volume.driver.name }),
             ...filled({ Options: volume.driver.options }),
           },
         }),
@@ -127,7 +130,7 @@ function presentEndpoint(endpoint: EndpointSpec | undefined): object | undefined
 
 export function presentPort({ name, protocol, targetPort, publishedPort, mode }: EndpointPort): object {
   return {
-    ...given({ Name: name }),
+    ...omitEmpty({ Name: name }),
     Protocol: protocol,
     TargetPort: targetPort,
     ...(publishedPort === 0 ? {} : { PublishedPort: publishedPort }),

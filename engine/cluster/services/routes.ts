@@ -4,12 +4,12 @@ import type { Engine } from '../../engine.ts';
 import { parseFilters } from '../../http/values/filters.ts';
 import { parseStrictBoolean } from '../../http/values/strict-boolean.ts';
 import { readVersion } from '../swarm/version.ts';
-import { askedService } from './asked.ts';
-import { completedService } from './completed.ts';
 import { findService } from './find.ts';
+import { insertDefaults } from './insert-defaults.ts';
 import { listServices, SERVICE_FILTERS } from './list.ts';
 import type { LocalNetworks } from './networks.ts';
 import { presentService } from './present.ts';
+import { readService } from './read-service.ts';
 import { readRollback } from './rollback.ts';
 import { ServiceBody, ServiceQuery, ServiceRef, ServicesQuery, UpdateServiceQuery } from './schema.ts';
 
@@ -35,7 +35,7 @@ export const serviceRoutes =
       handler: async ({ body, headers }, reply) => {
         const manager = cluster.manager();
         await manager.fresh();
-        const asked = askedService(manager.replica, networks, body, headers['x-registry-auth']);
+        const asked = readService(manager.replica, networks, body, headers['x-registry-auth']);
         const ID = await manager.write('createService', asked);
         return await reply.code(201).send({ ID });
       },
@@ -47,7 +47,7 @@ export const serviceRoutes =
         const { replica } = await cluster.reading();
         const service = findService(replica, params.ref);
         const withDefaults = parseStrictBoolean('insertDefaults', query.insertDefaults);
-        return presentService(withDefaults ? completedService(service) : service);
+        return presentService(withDefaults ? insertDefaults(service) : service);
       },
     });
 
@@ -66,7 +66,7 @@ export const serviceRoutes =
         const manager = cluster.manager();
         const version = readVersion('service', query.version);
         await manager.fresh();
-        const asked = askedService(manager.replica, networks, body, headers['x-registry-auth']);
+        const asked = readService(manager.replica, networks, body, headers['x-registry-auth']);
         const isRollback = readRollback(query.rollback);
         await manager.write('updateService', { ref: params.ref, version, isRollback, ...asked });
         return { Warnings: null };

@@ -6,8 +6,8 @@ import type { EngineError } from '../../lib/errors.ts';
 import { Draft } from '../state/draft.ts';
 import { Replica } from '../state/replica.ts';
 import { templateOf } from '../state/template.ts';
-import { completedService } from './completed.ts';
 import { createService } from './create.ts';
+import { insertDefaults } from './insert-defaults.ts';
 import { presentService } from './present.ts';
 import type { ServiceBody } from './schema.ts';
 import { readServiceSpec } from './spec.ts';
@@ -140,7 +140,7 @@ suite('the specification of a service', () => {
     const update = { Parallelism: 1, FailureAction: 'pause', Monitor: 5e9, MaxFailureRatio: 0, Order: 'stop-first' };
     const spec = (body: ServiceBody): { TaskTemplate: object; UpdateConfig: object } => {
       const id = createService(draft, { spec: readServiceSpec(body) }, NOW);
-      return (presentService(completedService(draft.get('service', id)!)) as { Spec: ReturnType<typeof spec> }).Spec;
+      return (presentService(insertDefaults(draft.get('service', id)!)) as { Spec: ReturnType<typeof spec> }).Spec;
     };
 
     assert.deepEqual(spec({ Name: 'bare', TaskTemplate }), {

@@ -2,7 +2,8 @@ import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { isClusterName, MAX_CLUSTER_NAME_LETTERS } from '../../lib/notations/names.ts';
 import { endpointOf } from '../state/defaults.ts';
 import type { EndpointPort, EndpointSpec, ServiceSpec, UpdateConfig } from '../state/records.ts';
-import { given, refuseArgument } from './given.ts';
+import { omitEmpty } from './omit-empty.ts';
+import { refuseArgument } from './refuse-argument.ts';
 import type { ServiceBody } from './schema.ts';
 import { readTaskTemplate } from './task-template.ts';
 
@@ -31,7 +32,7 @@ export function readServiceSpec(body: ServiceBody): ServiceSpec {
       target: Target,
       aliases: Aliases ?? [],
     })),
-    ...given({ update, rollback, endpoint }),
+    ...omitEmpty({ update, rollback, endpoint }),
   };
 }
 
@@ -90,7 +91,7 @@ function readPort({ Name, Protocol, TargetPort = 0, PublishedPort = 0, PublishMo
   const mode = (PublishMode ?? '').toLowerCase();
   refuseIf(!['', 'ingress', 'host'].includes(mode), `invalid publish mode: "${PublishMode}"`);
   const port: EndpointPort = {
-    ...given({ name: Name }),
+    ...omitEmpty({ name: Name }),
     protocol,
     targetPort: TargetPort,
     publishedPort: PublishedPort,

@@ -2,7 +2,8 @@ import { parseReference } from '../../images/names/reference.ts';
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { parseConstraint } from '../scheduler/constraint.ts';
 import type { Resources, TaskMount, TaskTemplate } from '../state/records.ts';
-import { given, refuseArgument } from './given.ts';
+import { omitEmpty } from './omit-empty.ts';
+import { refuseArgument } from './refuse-argument.ts';
 import type { TaskTemplateBody } from './schema.ts';
 
 const LEAST_NANO_CPUS = 1e6;
@@ -34,7 +35,7 @@ export function readTaskTemplate(body: TaskTemplateBody): TaskTemplate {
   return {
     container: {
       image: ContainerSpec.Image!,
-      ...given({
+      ...omitEmpty({
         labels: ContainerSpec.Labels,
         command: ContainerSpec.Command,
         args: ContainerSpec.Args,
@@ -45,9 +46,9 @@ export function readTaskTemplate(body: TaskTemplateBody): TaskTemplate {
         stopGracePeriodNs: ContainerSpec.StopGracePeriod,
       }),
     },
-    ...given({
+    ...omitEmpty({
       logDriver: LogDriver && { name: LogDriver.Name ?? '', options: LogDriver.Options ?? {} },
-      resources: resources && given({ limits, reservations }),
+      resources: resources && omitEmpty({ limits, reservations }),
       restart,
       constraints: Placement && (Placement.Constraints ?? []),
     }),
@@ -95,17 +96,17 @@ function readMount({ Type, Source, Target, ReadOnly, BindOptions, VolumeOptions 
   const driver = VolumeOptions?.DriverConfig;
   return {
     type,
-    ...given({
+    ...omitEmpty({
       source: Source,
       target: Target,
       readOnly: ReadOnly,
       propagation,
       volume:
         VolumeOptions &&
-        given({
+        omitEmpty({
           noCopy: VolumeOptions.NoCopy,
           labels: VolumeOptions.Labels,
-          driver: driver && given({ name: driver.Name, options: driver.Options }),
+          driver: driver && omitEmpty({ name: driver.Name, options: driver.Options }),
         }),
     }),
   };
@@ -119,7 +120,7 @@ function readRestart(policy: NonNullable<TaskTemplateBody['RestartPolicy']>): No
   return {
     condition,
     maxAttempts: policy.MaxAttempts ?? 0,
-    ...given({ delayNs: policy.Delay, windowNs: policy.Window }),
+    ...omitEmpty({ delayNs: policy.Delay, windowNs: policy.Window }),
   };
 }
 

@@ -1,4 +1,4 @@
-import { given } from '../services/given.ts';
+import { omitEmpty } from '../services/omit-empty.ts';
 import { presentPort, presentTaskTemplate } from '../services/present.ts';
 import type { NetworkRecord, Stored } from '../state/records.ts';
 import type { View } from '../state/view.ts';
@@ -16,12 +16,12 @@ export function presentTask(view: View, task: Stored<'task'>): object {
     Spec: spec === undefined ? {} : presentTaskTemplate(spec),
     ServiceID: service,
     ...(slot === 0 ? {} : { Slot: slot }),
-    ...given({ NodeID: node }),
+    ...omitEmpty({ NodeID: node }),
     Status: {
       Timestamp: status.timestamp,
       State: status.state,
       Message: status.message,
-      ...given({ Err: status.error }),
+      ...omitEmpty({ Err: status.error }),
       ...(status.container === undefined
         ? {}
         : {
@@ -31,7 +31,7 @@ export function presentTask(view: View, task: Stored<'task'>): object {
               ExitCode: status.container.exitCode,
             },
           }),
-      ...given({
+      ...omitEmpty({
         PortStatus: status.ports && { Ports: status.ports.map((port) => presentPort({ ...port, mode: 'host' })) },
       }),
     },
@@ -51,7 +51,7 @@ export function presentTask(view: View, task: Stored<'task'>): object {
 function presentNetwork(network: Stored<'network'>): object {
   const configs = network.subnets.map(({ subnet, gateway, range }) => ({
     Subnet: subnet,
-    ...given({ Range: range }),
+    ...omitEmpty({ Range: range }),
     Gateway: gateway,
   }));
   return {
@@ -73,7 +73,7 @@ function presentNetworkSpec({ name, labels, ingress, internal, options }: Networ
     Name: name,
     Labels: labels,
     DriverConfiguration: { Name: 'overlay', ...(Object.keys(options).length === 0 ? {} : { Options: options }) },
-    ...given({ Ingress: ingress, Internal: internal }),
+    ...omitEmpty({ Ingress: ingress, Internal: internal }),
     IPAMOptions: { Driver: { Name: 'default' }, Configs: configs },
     Scope: 'swarm',
   };

@@ -3,7 +3,7 @@ import { getLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import type { Networks } from '../networks.ts';
 import type { Endpoint } from './endpoint.ts';
-import { setDefaultRoute, type WayOut } from './interfaces.ts';
+import { setDefaultRoute, type RouteTarget } from './interfaces.ts';
 
 /**
  * The endpoint that leads a container out and publishes its ports: of the networks that lead out, the first by name, as
@@ -32,11 +32,11 @@ function leadingOut(networks: Networks, endpoints: readonly Endpoint[]): Endpoin
 /** Sets the default routes of a container's namespace to those of the endpoints that lead out, or to none. */
 export function settleRoutes(networks: Networks, netns: number, endpoints: readonly Endpoint[]): void {
   using inside = withNetns(netns, () => new Netlink());
-  const wayOut = (endpoint: Endpoint | undefined, gateway: string | undefined): WayOut | undefined => {
+  const routeOut = (endpoint: Endpoint | undefined, gateway: string | undefined): RouteTarget | undefined => {
     if (endpoint?.isWayOutItself === true) return { link: getLink(inside, endpoint.link).index };
     return gateway === undefined ? undefined : { gateway };
   };
   const [four, six] = [gatewayEndpoint(networks, endpoints), gatewayOfSix(networks, endpoints)];
-  setDefaultRoute(inside, 4, wayOut(four, four?.gateway));
-  setDefaultRoute(inside, 6, wayOut(six, six?.ipv6?.gateway));
+  setDefaultRoute(inside, 4, routeOut(four, four?.gateway));
+  setDefaultRoute(inside, 6, routeOut(six, six?.ipv6?.gateway));
 }

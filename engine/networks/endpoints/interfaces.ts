@@ -25,7 +25,7 @@ export function freeInterfaceName(inside: Netlink, prefix = 'eth'): string {
 const ANYWHERE: Readonly<Record<Family, string>> = { 4: '0.0.0.0', 6: '::' };
 
 /** Where the default route leads: to a gateway, or onto a link (its index). */
-export type WayOut = Readonly<{ gateway: string } | { link: number }>;
+export type RouteTarget = Readonly<{ gateway: string } | { link: number }>;
 
 /** Sets a link's addresses, and, if it leads out, the default routes over the gateways, or over itself. */
 export function addressing(
@@ -33,13 +33,13 @@ export function addressing(
   place: Place,
   { leadsOut, linkLocal = [] }: { leadsOut: boolean; linkLocal?: readonly string[] },
 ): Message[] {
-  const wayOut = ({ gateway }: Addressed): WayOut | undefined => {
+  const routeOut = ({ gateway }: Addressed): RouteTarget | undefined => {
     if (leadsOut && place.isWayOutItself === true) return { link };
     return leadsOut && gateway !== '' ? { gateway } : undefined;
   };
-  const six = place.ipv6 === undefined ? [] : addressAndRoute(link, place.ipv6, 6, wayOut(place.ipv6));
+  const six = place.ipv6 === undefined ? [] : addressAndRoute(link, place.ipv6, 6, routeOut(place.ipv6));
   const more = linkLocal.map((ip) => addAddress({ link, ip, prefixLength: isSix(ip) ? 64 : 16 }));
-  return [...addressAndRoute(link, place, 4, wayOut(place)), ...six, ...more];
+  return [...addressAndRoute(link, place, 4, routeOut(place)), ...six, ...more];
 }
 
 /** Whether an interface needs IPv6. */
@@ -49,12 +49,12 @@ export function needsIPv6({ ipv6 }: Pick<Place, 'ipv6'>, { linkLocal = [] }: Wan
 
 type Addressed = Readonly<{ ipAddress: string; prefixLength: number; gateway: string }>;
 
-function addressAndRoute(link: number, address: Addressed, family: Family, to: WayOut | undefined): Message[] {
+function addressAndRoute(link: number, address: Addressed, family: Family, to: RouteTarget | undefined): Message[] {
   const { ipAddress: ip, prefixLength } = address;
   return [addAddress({ link, ip, prefixLength }), ...(to === undefined ? [] : [addRoute(defaultRoute(family, to))])];
 }
 
-function defaultRoute(family: Family, to: WayOut): Route {
+function defaultRoute(family: Family, to: RouteTarget): Route {
   return { destination: ANYWHERE[family], prefixLength: 0, ...to };
 }
 
@@ -67,7 +67,7 @@ export function dropAddresses(inside: Netlink, place: Place): void {
 }
 
 /** Sets or removes the default route of a family. */
-export function setDefaultRoute(inside: Netlink, family: Family, to: WayOut | undefined): void {
+export function setDefaultRoute(inside: Netlink, family: Family, to: RouteTarget | undefined): void {
   const old = listRoutes(inside, family).filter(({ prefixLength }) => prefixLength === 0);
   if (old.length === 1 && leadsTo(old[0]!, to)) return;
   for (const route of old) dropRoute(inside, route);
@@ -75,7 +75,7 @@ export function setDefaultRoute(inside: Netlink, family: Family, to: WayOut | un
 }
 
 /** Without a way out a route of a plugin, which has no gateway, stays. */
-function leadsTo({ gateway, link }: Route, to: WayOut | undefined): boolean {
+function leadsTo({ gateway, link }: Route, to: RouteTarget | undefined): boolean {
   if (to !== undefined && 'gateway' in to) return gateway === to.gateway;
   return gateway === undefined && (to === undefined || link === to.link);
 }

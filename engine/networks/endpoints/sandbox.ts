@@ -8,7 +8,7 @@ import { addDnsRulesIn } from '../dns/rules.ts';
 import type { Eventually, Joined, NetworkDriver, NewEndpoint, WantedPlace } from '../drivers/driver.ts';
 import { networkOfMode, type NetworkMode } from '../mode.ts';
 import type { Networks } from '../networks.ts';
-import { needsWayOut, wayOut } from '../overlay/way-out.ts';
+import { needsGatewayNetwork, ensureGatewayNetwork } from '../overlay/gateway-network.ts';
 import type { NetworkRecord } from '../store.ts';
 import { attachAll } from './attach.ts';
 import { checkedMac, checkPlace } from './checks.ts';
@@ -66,7 +66,7 @@ export async function openSandbox(engine: NetworkNeeds, request: SandboxRequest)
   if (mode.kind === 'container') return { netns: undefined, endpoints: [] };
   const measured = measure('network', 'allocate');
   using attached = await attachAll(engine.networks, endpointsIn(request), request.containerName);
-  const entries = withWayOut(engine.networks, entriesOf(engine.networks, request));
+  const entries = withGatewayNetwork(engine.networks, entriesOf(engine.networks, request));
   using uses = new DisposableStack();
   for (const { network } of entries) uses.use(engine.networks.uses.join(network));
   for (const { network, driver } of entries) await driver.prepare?.(network);
@@ -117,9 +117,9 @@ function endpointsIn({ mode, isDisabled, endpoints, ip }: SandboxRequest): reado
 }
 
 /** Containers of overlays get out by a network that comes first. */
-function withWayOut(networks: Networks, entries: readonly Entry[]): readonly Entry[] {
-  if (!entries.some(({ network }) => needsWayOut(network))) return entries;
-  const network = wayOut(networks);
+function withGatewayNetwork(networks: Networks, entries: readonly Entry[]): readonly Entry[] {
+  if (!entries.some(({ network }) => needsGatewayNetwork(network))) return entries;
+  const network = ensureGatewayNetwork(networks);
   return [{ network, driver: networks.driverOf(network), wanted: {}, isWayOut: true }, ...entries];
 }
 

@@ -16,10 +16,10 @@ import type { Networks } from '../networks.ts';
 import type { NetworkRecord } from '../store.ts';
 import { Balancing, publishedPorts } from './balancing.ts';
 import type { Fabric } from './fabric.ts';
+import { ensureGatewayNetwork } from './gateway-network.ts';
 import { remoteIn, servicesIn, type Member } from './members.ts';
 import { nameNetns, openNamedNetns, removeNamedNetns } from './named-netns.ts';
 import { subnetOf } from './record.ts';
-import { wayOut } from './way-out.ts';
 
 /** The sandbox stands where containers do, under dockerd's name. */
 export const INGRESS_SANDBOX = 'ingress-sbox';
@@ -111,7 +111,7 @@ export class Ingress implements Disposable {
       if (netns !== undefined) return netns;
     }
     this.remove();
-    const network = wayOut(this.#networks);
+    const network = ensureGatewayNetwork(this.#networks);
     const wanted: NewEndpoint = {
       id: newId(),
       ports: [],

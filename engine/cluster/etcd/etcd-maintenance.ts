@@ -1,6 +1,6 @@
 import type { Engine } from '../../engine.ts';
 import { EtcdError, type Etcd } from './gateway.ts';
-import { compact, defragment, disarm, statusOf, type Status } from './maintenance.ts';
+import { compact, defragment, disarm, statusOf, type Status } from './maintenance-calls.ts';
 import { stepAside } from './members.ts';
 
 type Needs = Pick<Engine, 'background' | 'log'> & Readonly<{ etcd: Etcd }>;
@@ -31,7 +31,7 @@ export const SPARE_BYTES = 100 * 1024 ** 2;
  * ago. A member whose file is more than twice what it uses, and 100 MB, rewrites it: one member at a time, and never the
  * one that leads raft, unless it is the only one. While one is full, which lets nobody write, all do so at once.
  */
-export class Upkeep implements Disposable {
+export class EtcdMaintenance implements Disposable {
   readonly #needs: Needs;
   readonly #settings: Settings;
   #timer: Disposable;

@@ -4,17 +4,17 @@ import type { ServiceSpec, Stored, UpdateConfig } from '../state/records.ts';
 const GRACE_NS = 10e9;
 const UPDATE: UpdateConfig = { ...updateOf({ spec: {} }) };
 
-/** A service with what its fields mean where the client left them out: for the query parameter `insertDefaults`, as with dockerd. */
-export function completedService(service: Stored<'service'>): Stored<'service'> {
+/** Fills in the fields that the client left out, for the query parameter `insertDefaults`, as dockerd does. */
+export function insertDefaults(service: Stored<'service'>): Stored<'service'> {
   const { spec, previousSpec } = service;
   return {
     ...service,
-    spec: completed(spec),
-    ...(previousSpec === undefined ? {} : { previousSpec: completed(previousSpec) }),
+    spec: fillSpec(spec),
+    ...(previousSpec === undefined ? {} : { previousSpec: fillSpec(previousSpec) }),
   };
 }
 
-function completed(spec: ServiceSpec): ServiceSpec {
+function fillSpec(spec: ServiceSpec): ServiceSpec {
   const { template, update = UPDATE, rollback = UPDATE } = spec;
   const { windowNs, ...restart } = restartOf(template);
   return {

@@ -6,14 +6,14 @@ import { finishedOf, Places, wantedOf } from './places.ts';
 
 type Service = Stored<'service'>;
 
-/** The slots of a replicated service, as many as it wants: the lowest free ones are added. */
+/** Slots that a replicated service should have: those in use, and the lowest free ones up to its number. */
 export function replicatedPlaces(service: Service, places: Places): ReadonlySet<string> {
   const { mode } = service.spec;
   const count = mode.kind === 'replicated' ? mode.replicas : 0;
   const used = [...places]
     .filter(([, tasks]) => wantedOf(tasks) !== undefined || finishedOf(service, tasks) !== undefined)
     .map(([place, tasks]) => ({ place, task: wantedOf(tasks) }));
-  if (used.length > count) return new Set(kept(used, count));
+  if (used.length > count) return new Set(dropSurplus(used, count));
   const wanted = new Set(used.map(({ place }) => place));
   for (let slot = 1; wanted.size < count; slot += 1) wanted.add(String(slot));
   return wanted;
@@ -22,7 +22,7 @@ export function replicatedPlaces(service: Service, places: Places): ReadonlySet<
 type Slot = Readonly<{ place: string; task: Stored<'task'> | undefined }>;
 
 /** Removes surplus slots: first those that do not run, then from the nodes that have most of them. */
-function kept(slots: readonly Slot[], count: number): string[] {
+function dropSurplus(slots: readonly Slot[], count: number): string[] {
   const left = slots.toSorted((a, b) => Number(runs(b)) - Number(runs(a)) || Number(a.place) - Number(b.place));
   while (left.length > count && !runs(left.at(-1)!)) left.pop();
   const byNode = [...Map.groupBy(left, ({ task }) => task?.node ?? '').values()];
@@ -36,7 +36,7 @@ function runs({ task }: Slot): boolean {
   return task?.status.state === 'running' && task.desired === 'running';
 }
 
-/** The nodes on which a global service has its task. A paused node keeps what it has, and gets nothing new. */
+/** Nodes that should run a task of a global service. A paused node keeps its task and gets no new one. */
 export function globalPlaces(view: View, service: Service): ReadonlySet<string> {
   const record = view.get('template', `${service.id}/${service.template}`);
   const constraints = constraintsOf(record?.template).map(parseConstraint);

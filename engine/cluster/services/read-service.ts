@@ -7,8 +7,8 @@ import { resolveNetworks, type LocalNetworks } from './networks.ts';
 import type { ServiceBody } from './schema.ts';
 import { readServiceSpec } from './spec.ts';
 
-/** A client's service, checked, as the leader gets it. `auth`: the header X-Registry-Auth. */
-export function askedService(
+/** Checks a client's service and returns it in the leader's form. `auth`: the header X-Registry-Auth. */
+export function readService(
   view: View,
   local: LocalNetworks,
   body: ServiceBody,

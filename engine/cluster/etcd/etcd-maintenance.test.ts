@@ -12,12 +12,12 @@ import pino from 'pino';
 import { Background } from '../../lib/background.ts';
 import { systemClock, type Clock } from '../../lib/clock.ts';
 import { issue, newAuthority, newKey, revocationList } from '../ca/certificates.ts';
+import { EtcdMaintenance } from './etcd-maintenance.ts';
 import { etcdFlags, type EtcdSettings, type FirstStart } from './flags.ts';
 import { Etcd, EtcdError } from './gateway.ts';
-import { statusOf } from './maintenance.ts';
+import { statusOf } from './maintenance-calls.ts';
 import { listMembers, raftOf } from './members.ts';
 import { EtcdProcess, findEtcd } from './process.ts';
-import { Upkeep } from './upkeep.ts';
 
 const MEGABYTE = 1024 ** 2;
 const RAFT = {
@@ -42,7 +42,7 @@ class TestMembers implements AsyncDisposable {
   readonly #folder = mkdtempSync(join(tmpdir(), 'gantry-etcd-'));
   readonly #parts = new AsyncDisposableStack();
   readonly #background = new Background(systemClock, log);
-  /** Background work of the upkeep. */
+  /** Background work of the maintenance. */
   readonly background = new Background(fastClock, log);
   readonly members: Etcd[] = [];
   readonly processes: EtcdProcess[] = [];
@@ -135,7 +135,7 @@ test('revisions that were superseded more than a minute ago are compacted, by th
   const revision = await waste(etcd, 3);
   let isLeader = false;
   const settings = { ...LIMITS, revision: () => revision, isLeader: () => isLeader, inTurn: never };
-  using _upkeep = new Upkeep({ background: cluster.background, log, etcd }, settings);
+  using _maintenance = new EtcdMaintenance({ background: cluster.background, log, etcd }, settings);
 
   const isThere = async (): Promise<boolean> => {
     const { header } = (await etcd.call('/v3/kv/range', { key: btoa('waste'), revision: String(revision - 1) })) as {
@@ -166,7 +166,7 @@ test('a file with much waste is rewritten, one member at a time, and never by th
   await until('all have it', async () => (await sizes()).every((bytes) => bytes > 20 * MEGABYTE));
   let [inside, most] = [0, 0];
   const leading: boolean[] = [];
-  const upkeeps = cluster.members.map((etcd, index) => {
+  const maintenances = cluster.members.map((etcd, index) => {
     const inTurn = async (work: () => Promise<void>): Promise<boolean> => {
       if (inside > 0) return false;
       inside += 1;
@@ -183,14 +183,14 @@ test('a file with much waste is rewritten, one member at a time, and never by th
       }
     };
     const settings = { ...LIMITS, revision: () => revision, isLeader: () => index === 0, inTurn };
-    return new Upkeep({ background: cluster.background, log, etcd }, settings);
+    return new EtcdMaintenance({ background: cluster.background, log, etcd }, settings);
   });
 
   await until('all files are small', async () => {
     await one!.store({}, [{ put: 'other', value: '1' }], 5000); // pages of old values are free after the next commit
     return inside === 0 && (await sizes()).every((bytes) => bytes < 10 * MEGABYTE);
   });
-  for (const upkeep of upkeeps) upkeep[Symbol.dispose]();
+  for (const maintenance of maintenances) maintenance[Symbol.dispose]();
 
   assert.equal(most, 1);
   assert.ok(leading.length >= 3, leading.join());
@@ -223,19 +223,19 @@ async function fillAndWriteAgain(cluster: TestMembers, members: readonly Etcd[])
   const wrote = (revision: number): void => void (last = revision);
   await assert.rejects(waste(etcd, 40, wrote), { message: /database space exceeded/ });
   const full = last;
-  const upkeeps = members.map((member) => {
+  const maintenances = members.map((member) => {
     const settings = {
       ...LIMITS,
       revision: () => last,
       isLeader: () => false, // without writes there is no leader
       inTurn: never,
     };
-    return new Upkeep({ background: cluster.background, log, etcd: member }, settings);
+    return new EtcdMaintenance({ background: cluster.background, log, etcd: member }, settings);
   });
 
   // A member that was nearly full may be full once more.
   await until('as much as half of the quota is written', async () => (await waste(etcd, 8, wrote)) > full);
-  for (const upkeep of upkeeps) upkeep[Symbol.dispose]();
+  for (const maintenance of maintenances) maintenance[Symbol.dispose]();
 }
 
 test('the quota is a flag', () => {

@@ -6,10 +6,10 @@ import type { NetworkRecord } from '../store.ts';
 const NAME = 'docker_gwbridge';
 
 /**
- * The network by which containers get out whose other networks are overlays: a bridge on which they do not see each other.
- * It is made when the first of them needs it.
+ * Returns the bridge network through which containers of overlay networks reach other hosts; on it they do not see each
+ * other. Creates it for the first such container.
  */
-export function wayOut(networks: Networks): NetworkRecord {
+export function ensureGatewayNetwork(networks: Networks): NetworkRecord {
   const { settings, store } = networks;
   const known = store.networksNamed(NAME).find(({ driver }) => driver === 'bridge');
   if (known !== undefined) return known;
@@ -35,7 +35,7 @@ export function wayOut(networks: Networks): NetworkRecord {
   return made;
 }
 
-/** Whether a network's containers need another network to get out. */
-export function needsWayOut({ overlay, custom }: NetworkRecord): boolean {
+/** Whether a network's containers need the gateway network to reach other hosts. */
+export function needsGatewayNetwork({ overlay, custom }: NetworkRecord): boolean {
   return overlay !== undefined && custom?.internal !== true;
 }
