@@ -32,7 +32,7 @@ import { serveMetrics, type MetricsListener } from './http/listening/metrics-lis
 import { PendingRequests } from './http/listening/pending-requests.ts';
 import { TcpLimits } from './http/listening/tcp-limits.ts';
 import { buildServer, listenerOf } from './http/server.ts';
-import { tellLostLayers } from './images/lost.ts';
+import { logMissingFiles } from './images/missing-files.ts';
 import { imageParts } from './images/parts.ts';
 import { Archives } from './layers/threads/archives.ts';
 import { Background } from './lib/background.ts';
@@ -206,7 +206,7 @@ async function findSurvivors(engine: Engine, restarts: Restarts): Promise<void> 
   // One whose folder is still being removed gives up its layers after it.
   layers.reconcile(containers.ids().union(containerFolders(config)), images.ids(), setAside);
   engine.layerSources.prune();
-  tellLostLayers(engine, log);
+  logMissingFiles(engine, log);
 }
 
 /** Containers that do not run may still have lines that were not delivered. */

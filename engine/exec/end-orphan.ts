@@ -15,7 +15,7 @@ const [LOST_CODE, KILLED_CODE] = [255, 137];
  * Ends the process of an exec whose shim was killed, because its streams and its exit code are lost. Returns the code
  * to record.
  */
-export async function endLost(engine: Needs, id: string): Promise<number> {
+export async function endOrphan(engine: Needs, id: string): Promise<number> {
   let exitCode = LOST_CODE;
   await engine.background.run('end an exec without a shim', { exec: id }, () => {
     if (endProcess(engine, id)) exitCode = KILLED_CODE;

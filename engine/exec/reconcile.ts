@@ -8,7 +8,7 @@ import { settlesWithin } from '../lib/clock.ts';
 import { hasCode } from '../lib/errors.ts';
 import { removeShimFolder } from '../runtime/shim/shim-folder.ts';
 import { Shim } from '../runtime/shim/shim.ts';
-import { endLost } from './lost.ts';
+import { endOrphan } from './end-orphan.ts';
 import { followExec, type ExecNeeds } from './start.ts';
 import type { Exec } from './store.ts';
 
@@ -66,7 +66,7 @@ async function findAgain(engine: ExecNeeds, { id }: Exec): Promise<void> {
     followExec(engine, id, shim);
     return;
   }
-  const exitCode = Shim.readStatus(directory)?.exitCode ?? (await endLost(engine, id));
+  const exitCode = Shim.readStatus(directory)?.exitCode ?? (await endOrphan(engine, id));
   engine.execs.change(id, (current) => ({
     ...current,
     state: { status: 'ended', exitCode, endedAt: engine.clock.now() },

@@ -16,7 +16,7 @@ import { removeShimFolder } from '../runtime/shim/shim-folder.ts';
 import { Shim } from '../runtime/shim/shim.ts';
 import { StartFailed } from '../runtime/start-failure.ts';
 import { commandLine } from './create.ts';
-import { endLost } from './lost.ts';
+import { endOrphan } from './end-orphan.ts';
 import type { Exec } from './store.ts';
 
 export type ExecNeeds = Pick<
@@ -123,7 +123,7 @@ export function followExec(engine: ExecNeeds, id: string, shim: Shim): { recorde
   engine.execShims.set(id, shim);
   const recorded = shim.exited.then(
     async ({ exitCode }) => await recordEnd(engine, id, shim, exitCode),
-    async () => await recordEnd(engine, id, shim, await endLost(engine, id)),
+    async () => await recordEnd(engine, id, shim, await endOrphan(engine, id)),
   );
   return { recorded };
 }
@@ -150,7 +150,7 @@ function removeFolder({ background }: ExecNeeds, id: string, directory: string):
 /** Also ends a process that runs already, because its end would never be recorded. */
 async function endShim(engine: ExecNeeds, { id }: Exec, shim: Shim): Promise<void> {
   await shim.end();
-  if (shim.wasLost) await endLost(engine, id);
+  if (shim.wasLost) await endOrphan(engine, id);
 }
 
 /** The container may have been removed with its execs meanwhile. */

@@ -3,7 +3,7 @@ import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 
 import { EngineError } from '../lib/errors.ts';
 import { endpointOf, type Endpoint } from './endpoints.ts';
-import { addMissingRoutes } from './not-yet.ts';
+import { addMissingRoutes } from './missing-routes.ts';
 import { describeRoutes, type RouteDescription } from './openapi.ts';
 import { isBelow, type ApiVersion } from './versions/api-version.ts';
 import { addSteps } from './versions/steps.ts';

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { EngineError } from '../lib/errors.ts';
 import { routerPath, type Endpoint } from './endpoints.ts';
 
-/** Answers of endpoints that are not built yet. */
+/** Answers 501 at the endpoints without a handler. */
 export function addMissingRoutes(http: FastifyInstance, missing: readonly Endpoint[]): void {
   for (const endpoint of missing) {
     const { method, title } = endpoint;

@@ -8,7 +8,7 @@ type Needs = Pick<Engine, 'blobs' | 'images' | 'layers'>;
 type Log = { error(details: object, message: string): void };
 
 /** Logs at the daemon's start which images miss files. */
-export function tellLostLayers(engine: Needs, log: Log): void {
+export function logMissingFiles(engine: Needs, log: Log): void {
   for (const image of engine.images.all()) {
     const missing = image.layers.flatMap((chainId) => missingOf(engine, engine.layers.get(chainId)));
     if (missing.length === 0) continue;

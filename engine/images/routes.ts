@@ -20,7 +20,7 @@ import { deleteImage } from './delete.ts';
 import { fetchArchive } from './import/fetch.ts';
 import { importImage } from './import/import.ts';
 import { IMAGE_FILTERS, listImages } from './list.ts';
-import { checkArchives } from './lost.ts';
+import { checkArchives } from './missing-files.ts';
 import { parseImportName, parsePulled } from './names/reference.ts';
 import { tagImage } from './names/tag.ts';
 import { deleteResult, historyStep, imageInspect, imageSummary } from './present.ts';

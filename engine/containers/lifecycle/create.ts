@@ -29,7 +29,7 @@ import { writableLimit } from '../settings/host-config/writable-limit.ts';
 import { withoutUnsupported } from '../settings/limits/supported-limits.ts';
 import { checkVolumeDrivers, requestedMounts, withSource } from '../settings/mounts/requested-mounts.ts';
 import { copyUpVolumes } from '../settings/mounts/volume-copy-up.ts';
-import { withOthersById } from '../settings/others.ts';
+import { resolveOtherContainers } from '../settings/other-containers.ts';
 import { makeWorkingDirectory } from '../settings/working-directory.ts';
 import { nameTaken, type Container, type ContainerStore, type MountPoint } from '../store.ts';
 import { removeAnonymousVolumes } from './remove.ts';
@@ -97,7 +97,7 @@ function checked(engine: Needs, body: CreateBody, name: string | undefined): Che
   checkAgainstModes(body, asked.NetworkMode, asked.UTSMode);
   engine.runtimes.get(asked.Runtime);
   const support = limitSupport(detectCgroups());
-  const { hostConfig, warnings } = withoutUnsupported(withOthersById(engine.containers, asked), support);
+  const { hostConfig, warnings } = withoutUnsupported(resolveOtherContainers(engine.containers, asked), support);
   const requestedNetworks = requestedAttachments(engine.networks, body.NetworkingConfig ?? {}, {
     networkMode: asked.NetworkMode,
     isDisabled: body.NetworkDisabled === true,

@@ -6,7 +6,7 @@ import type { Container, ContainerStore } from '../store.ts';
 import type { HostConfig } from './host-config/host-config-schema.ts';
 
 /** Replaces names of other containers by their ids, because a name may change. */
-export function withOthersById(containers: ContainerStore, hostConfig: HostConfig): HostConfig {
+export function resolveOtherContainers(containers: ContainerStore, hostConfig: HostConfig): HostConfig {
   const { NetworkMode, PidMode, IpcMode, Links } = hostConfig;
   return {
     ...hostConfig,
@@ -18,7 +18,7 @@ export function withOthersById(containers: ContainerStore, hostConfig: HostConfi
 }
 
 /** Not `notFound`: clients take a 404 for a missing image. */
-export function otherContainer(containers: ContainerStore, ref: string, context = ''): Container {
+export function findOtherContainer(containers: ContainerStore, ref: string, context = ''): Container {
   try {
     return containers.find(ref);
   } catch (error) {
@@ -36,12 +36,12 @@ function linksById(containers: ContainerStore, links: HostConfig['Links'], mode:
 }
 
 function linkedContainer(containers: ContainerStore, ref: string): Container {
-  return otherContainer(containers, ref, `could not get container for ${ref}: `);
+  return findOtherContainer(containers, ref, `could not get container for ${ref}: `);
 }
 
 function modeById(containers: ContainerStore, mode: string): string {
   const other = sharedWith(mode);
-  return other === undefined ? mode : sharing(otherContainer(containers, other).id);
+  return other === undefined ? mode : sharing(findOtherContainer(containers, other).id);
 }
 
 /** As in docker, a network is looked up at the start, and so is a container whose network is shared. */

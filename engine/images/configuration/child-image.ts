@@ -39,28 +39,28 @@ export function childImage(engine: Needs, child: Child): { id: string; json: str
   const created = typeof child.step?.created === 'string' ? child.step.created : engine.clock.now().toString();
   const entry = child.step ?? {
     created,
-    ...given({ author, created_by: (child.containerConfig.Cmd ?? []).join(' '), comment }),
+    ...omitEmpty({ author, created_by: (child.containerConfig.Cmd ?? []).join(' '), comment }),
     ...(layer === undefined && { empty_layer: true }),
   };
   const diffIds = [...(before.rootfs?.diff_ids ?? []), ...(layer === undefined ? [] : [layer.diffId])];
   // In the order of the names, as dockerd writes them.
   const json = JSON.stringify({
     architecture: before.architecture || goArchitecture(),
-    ...given({ author, comment }),
+    ...omitEmpty({ author, comment }),
     config: runConfigOf(child.config),
-    ...given({ container: containerId }),
+    ...omitEmpty({ container: containerId }),
     container_config: runConfigOf(child.containerConfig),
     created,
     docker_version: VERSION,
     history: [...(before.history ?? []), entry],
     os: 'linux',
-    ...given({ 'os.features': before['os.features'], 'os.version': before['os.version'] }),
+    ...omitEmpty({ 'os.features': before['os.features'], 'os.version': before['os.version'] }),
     rootfs: { type: 'layers', ...(diffIds.length > 0 && { diff_ids: diffIds }) },
-    ...given({ variant: before.variant }),
+    ...omitEmpty({ variant: before.variant }),
   });
   return { id: sha256(json), json };
 }
 
-function given(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+function omitEmpty(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== ''));
 }

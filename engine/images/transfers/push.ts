@@ -8,7 +8,7 @@ import { withRegistry } from '../../registry/connection/session.ts';
 import { isOfTokenServer, RegistryError } from '../../registry/errors.ts';
 import { DOCKER_CONFIG, writeManifest, type Descriptor } from '../../registry/manifests.ts';
 import { PushTarget } from '../../registry/upload/push-target.ts';
-import { checkArchives } from '../lost.ts';
+import { checkArchives } from '../missing-files.ts';
 import { familiarName, familiarReference, hostAndPath, type Reference } from '../names/reference.ts';
 import type { Report } from '../progress.ts';
 import type { Image } from '../store.ts';

@@ -4,7 +4,7 @@ import { createVolume, type CreateVolumeNeeds } from '../../../volumes/create.ts
 import type { VolumeDrivers } from '../../../volumes/drivers.ts';
 import type { ContainerStore, MountPoint } from '../../store.ts';
 import type { HostConfig, MountSpec } from '../host-config/host-config-schema.ts';
-import { otherContainer } from '../others.ts';
+import { findOtherContainer } from '../other-containers.ts';
 import { checkedDestination, parseBind, parseModes, parseMount, volumeMount } from './mount-points.ts';
 
 /** A mount, and the options of its volume if that has to be created. */
@@ -86,7 +86,7 @@ function refuseDuplicates(paths: readonly string[]): void {
 function borrowedMounts(containers: ContainerStore, source: string): MountPoint[] {
   const [ref = '', ...more] = source.split(':');
   const modes = parseModes(more.join(':'));
-  return otherContainer(containers, ref).mounts.map((mount) => ({
+  return findOtherContainer(containers, ref).mounts.map((mount) => ({
     ...mount,
     copyUp: false, // an anonymous volume stays one: the last of its containers removes it
     writable: mount.writable && !modes.includes('ro'),
