@@ -116,6 +116,7 @@ export class Subject {
   }
 
   async readLog(tail: string): Promise<void> {
+    if (this.#logged === '') await this.writeLog(); // in the uncounted round
     const { raw } = await this.#api.get(`/containers/${this.#logged}/logs?stdout=1&stderr=1&tail=${tail}`);
     if (!raw.toString('latin1').endsWith(`${LOG_LINES}\n`)) throw new Error('the log does not end with its last line');
   }

@@ -81,9 +81,10 @@ export const containerRoutes =
       handler: async (request, reply) => {
         const prepared = prepareLogs(engine, request.params.ref, request.query);
         const gone = new AbortController();
-        const read = readContainerLog(engine, prepared, request.query.follow ?? false, gone.signal);
+        const { follow = false } = request.query;
+        const read = readContainerLog(engine, prepared, follow, gone.signal);
         if (wantsUpgrade(request.raw)) await sendUpgraded(hijack(request, reply), read, gone);
-        else await sendStreamed(request, reply, read, gone);
+        else await sendStreamed(request, reply, read, gone, !follow);
         return await reply;
       },
     });
@@ -254,8 +255,9 @@ async function sendStreamed(
   reply: FastifyReply,
   pieces: AsyncIterable<Buffer>,
   gone: AbortController,
+  isReady = false,
 ): Promise<void> {
-  const { output, signal } = openStream(request, reply, { contentType: rawStreamType(request) });
+  const { output, signal } = openStream(request, reply, { contentType: rawStreamType(request), isReady });
   signal.addEventListener('abort', () => gone.abort());
   await deliver(pieces, output);
   output.end();

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { FastifyInstance, onRequestHookHandler } from 'fastify';
+import type { FastifyInstance, onRequestHookHandler, RouteHandlerMethod } from 'fastify';
 
 import { EngineError } from '../lib/errors.ts';
 import { endpointOf, type Endpoint } from './endpoints.ts';
@@ -23,6 +23,7 @@ export async function addRoutes(
     route.config = { ...route.config, endpoint };
     if (endpoint.since !== undefined) route.onRequest = gate(endpoint, endpoint.since);
     addSteps(route);
+    route.handler = endsFailedStream(route.handler);
     built.push({ endpoint, url: route.url, method: route.method, schema: route.schema });
   });
   for (const plugin of plugins) await http.register(plugin);
@@ -31,6 +32,18 @@ export async function addRoutes(
     http,
     endpoints.filter((endpoint) => !described.some((route) => route.endpoint === endpoint)),
   );
+}
+
+/** Closes the connection of a stream that fails after its head: its client would wait for the rest for ever. */
+function endsFailedStream(handler: RouteHandlerMethod): RouteHandlerMethod {
+  return async function (request, reply) {
+    try {
+      return await handler.call(this, request, reply);
+    } catch (error) {
+      if (reply.sent && !reply.raw.writableEnded) request.raw.socket.destroy();
+      throw error;
+    }
+  };
 }
 
 /** Older clients get dockerd's message. */

@@ -1,8 +1,16 @@
 import { ServerResponse, type IncomingMessage } from 'node:http';
 
+/** The few names that answers have; each answer sends ten of them. */
+const canonicalNames = new Map<string, string>();
+
 /** A header's name in Go's spelling, which scripts expect: `Ostype`, `X-Docker-Container-Path-Stat`. */
 export function canonicalName(name: string): string {
-  return name.toLowerCase().replaceAll(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
+  let canonical = canonicalNames.get(name);
+  if (canonical === undefined) {
+    canonical = name.toLowerCase().replaceAll(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
+    canonicalNames.set(name, canonical);
+  }
+  return canonical;
 }
 
 /** A response that sends the names of its headers in docker's spelling, however they were set. */

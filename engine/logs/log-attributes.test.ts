@@ -56,6 +56,14 @@ test('nothing is written where nothing was chosen', () => {
   assert.equal(attributesText(container({})), '');
 });
 
+test('an empty key is not chosen by an option that is not set', () => {
+  const { config, ...rest } = container({ env: 'FOO' });
+
+  const attributes = logAttributes({ ...rest, config: { ...config, Labels: { '': 'x' } } });
+
+  assert.deepEqual(attributes, { FOO: 'a=b' });
+});
+
 test('a tag that names an unknown field is refused', () => {
   assert.throws(() => checkAttributes(container({ tag: '{{.Nope}}' })), {
     kind: 'invalid',

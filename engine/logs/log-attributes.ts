@@ -26,26 +26,31 @@ export function checkAttributes(container: LoggedContainer): void {
 
 /** The attributes of each line: `extraAttributes`, and the `tag` if one is set. */
 export function logAttributes(container: LoggedContainer): Record<string, string> {
-  const tag = tagOf(container, '');
+  const tag = container.hostConfig.LogConfig.Config['tag'] ? tagOf(container, '') : '';
   return { ...extraAttributes(container), ...(tag !== '' && { tag }) };
 }
 
 /** The labels and variables that the log options `labels`, `env` and their `-regex` forms choose, sorted as Go's maps are. */
 export function extraAttributes({ config, hostConfig }: LoggedContainer): Record<string, string> {
   const options = hostConfig.LogConfig.Config;
-  const variables = config.Env.map((variable): [string, string] => {
-    const [key = '', ...value] = variable.split('=');
-    return [key, value.join('=')];
-  });
-  const both = {
-    ...chosen(Object.entries(config.Labels ?? {}), options['labels'], options['labels-regex']),
-    ...chosen(variables, options['env'], options['env-regex']),
-  };
-  return sortedByKey(both);
+  const isLabel = choice(options['labels'], options['labels-regex']);
+  const isVariable = choice(options['env'], options['env-regex']);
+  const attributes: Record<string, string> = {};
+  if (isLabel !== undefined)
+    for (const [key, value] of Object.entries(config.Labels ?? {})) if (isLabel(key)) attributes[key] = value;
+  if (isVariable !== undefined) {
+    for (const variable of config.Env) {
+      const [key = '', ...value] = variable.split('=');
+      if (isVariable(key)) attributes[key] = value.join('=');
+    }
+  }
+  return sortedByKey(attributes);
 }
 
-function chosen(entries: [string, string][], names = '', pattern = ''): Record<string, string> {
-  const wanted = new Set(names.split(','));
+/** Undefined without any option: nothing is chosen then, not even an empty key. */
+function choice(names = '', pattern = ''): ((key: string) => boolean) | undefined {
+  if (names === '' && pattern === '') return undefined;
+  const wanted = new Set(names === '' ? [] : names.split(','));
   const isWanted = pattern === '' ? undefined : parsePattern(pattern);
-  return Object.fromEntries(entries.filter(([key]) => wanted.has(key) || isWanted?.(key) === true));
+  return (key) => wanted.has(key) || isWanted?.(key) === true;
 }

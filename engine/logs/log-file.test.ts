@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { FrameDecoder } from '../http/streams/frames.ts';
+import { LogFile } from './files/one-file.ts';
 import { type LogQuery, readLog } from './log-file.ts';
+import { LogLines } from './log-line.ts';
 
 const everything: LogQuery = {
   stdout: true,
@@ -217,6 +219,19 @@ test('tail finds its lines where blocks begin and end, whatever the length of li
     assert.equal(got.length, Math.min(count, 300));
     assert.ok(got.every((text, i) => text === `1:${texts[300 - got.length + i]}`));
   }
+});
+
+test('a file that is emptied while it is read back has no lines', async () => {
+  using log = new TemporaryLog();
+  log.append(numbered(1), numbered(2));
+  using file = new LogFile(log.path);
+  truncateSync(log.path);
+
+  const missing = await file.seekBack(1);
+  const pieces = await Array.fromAsync(file.drain(new LogLines(everything), file.size));
+
+  assert.equal(missing, 1);
+  assert.deepEqual(pieces, []);
 });
 
 test('a line of several megabytes is read', async () => {

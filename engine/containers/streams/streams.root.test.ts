@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
@@ -370,6 +370,28 @@ suite('streams of containers', { concurrency: false }, () => {
     assert.equal(refused.status, 500);
     assert.match(refused.body.message, /does not support reading/);
     assert.deepEqual([empty.status, empty.raw.length], [200, 0]);
+  });
+
+  test('a short log is answered in one piece, from its head to its end', async () => {
+    const id = await engine.run(['seq', '100']);
+    await engine.wait(id);
+    const socket = connect(engine.socketPath);
+    socket.write(`GET /v1.24/containers/${id}/logs?stdout=1&tail=100 HTTP/1.1\r\nHost: x\r\n\r\n`);
+
+    const [piece] = (await once(socket, 'data')) as [Buffer];
+    socket.destroy();
+
+    assert.match(piece.toString(), /^HTTP\/1\.1 200 OK\r\n[\s\S]*100\n\r\n0\r\n\r\n$/);
+  });
+
+  test('a log that fails to be read closes its connection', { timeout: 60_000 }, async () => {
+    const id = await engine.run(['true']);
+    await engine.wait(id);
+    const { body } = await engine.get<{ LogPath: string }>(`/containers/${id}/json`);
+    rmSync(body.LogPath);
+    mkdirSync(body.LogPath);
+
+    await assert.rejects(async () => await engine.get(`/containers/${id}/logs?stdout=1`));
   });
 
   test('a log is upgraded when the client asks for it', async () => {

@@ -71,19 +71,22 @@ export class ResponseStream {
   }
 }
 
+type StreamOptions = {
+  contentType?: string;
+  status?: number;
+  /** The stream begins without waiting for anybody: its head goes out with its first piece, in one write. */
+  isReady?: boolean;
+};
+
 /**
  * Answers with a chunked stream whose head is sent at once: clients wait for the head, even if the first byte of the
  * stream is hours away.
  */
-export function openStream(
-  _request: FastifyRequest,
-  reply: FastifyReply,
-  options: { contentType?: string; status?: number } = {},
-): ResponseStream {
+export function openStream(_request: FastifyRequest, reply: FastifyReply, options: StreamOptions = {}): ResponseStream {
   reply.hijack();
   const { raw } = reply;
   const headers = { ...reply.getHeaders(), 'content-type': options.contentType ?? 'application/json' };
   raw.writeHead(options.status ?? 200, headers as OutgoingHttpHeaders);
-  raw.flushHeaders();
+  if (options.isReady !== true) raw.flushHeaders();
   return new ResponseStream(raw);
 }

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, read, statSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, read, readSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 import type { LogLines } from '../log-line.ts';
@@ -8,6 +8,7 @@ const CHUNK_BYTES = 512 * 1024;
 /** Enough for 100 usual lines, so that a short tail costs one read. */
 const TAIL_BYTES = 16 * 1024;
 const NEWLINE = 0x0a;
+const NOTHING = Buffer.alloc(0);
 
 /** One open file of the log; it stays readable when it is renamed or removed meanwhile. */
 export class LogFile implements Disposable {
@@ -16,7 +17,8 @@ export class LogFile implements Disposable {
   #isPacked: boolean;
   #size: number;
   #position = 0;
-  #rest: Buffer = Buffer.alloc(0);
+  /** Bytes before the position that are not decoded yet. */
+  #rest: Buffer = NOTHING;
 
   readonly inode: number;
   /** That of the plain file that this compressed one has replaced. */
@@ -59,21 +61,25 @@ export class LogFile implements Disposable {
 
   async *drain(lines: LogLines, limit: number): AsyncGenerator<Buffer> {
     await this.ready();
-    for (;;) {
-      if (limit === Infinity) this.#restartWhenTruncated();
-      const wanted = Math.min(CHUNK_BYTES, limit - this.#position);
-      if (wanted <= 0) return;
-      const chunk = Buffer.allocUnsafe(this.#rest.length + Math.min(wanted, this.#expected()));
-      this.#rest.copy(chunk);
-      const bytes = await readAt(this.#descriptor, chunk, this.#rest.length, this.#position);
-      if (bytes === 0) return;
-      this.#position += bytes;
-      const data = chunk.subarray(0, this.#rest.length + bytes);
+    for (let data: Buffer | undefined = this.#rest; data !== undefined; data = await this.#read(limit)) {
       const { rest, frames } = lines.decode(data, 0);
       this.#rest = data.subarray(rest);
       if (frames.length > 0) yield frames;
       if (lines.ended) return;
     }
+  }
+
+  /** The rest and the bytes that follow it; undefined at the end of the file, or at the limit. */
+  async #read(limit: number): Promise<Buffer | undefined> {
+    if (limit === Infinity) this.#restartWhenTruncated();
+    const wanted = Math.min(CHUNK_BYTES, limit - this.#position);
+    if (wanted <= 0) return undefined;
+    const chunk = Buffer.allocUnsafe(this.#rest.length + Math.min(wanted, this.#expected()));
+    this.#rest.copy(chunk);
+    const bytes = await readAt(this.#descriptor, chunk, this.#rest.length, this.#position);
+    if (bytes === 0) return undefined;
+    this.#position += bytes;
+    return chunk.subarray(0, this.#rest.length + bytes);
   }
 
   /** Moves to the start of the last `count` lines; returns how many of them are not in this file. */
@@ -83,12 +89,13 @@ export class LogFile implements Disposable {
     let from = this.size;
     let blockBytes = TAIL_BYTES;
     let isEnd = true;
+    let block = NOTHING;
     while (from > 0) {
       const length = Math.min(blockBytes, from);
       from -= length;
-      const block = Buffer.allocUnsafe(length);
-      await readAt(this.#descriptor, block, 0, from);
-      let at = length;
+      const whole = Buffer.allocUnsafe(length);
+      block = whole.subarray(0, await readAt(this.#descriptor, whole, 0, from));
+      let at = block.length;
       // The newline of the last line ends it; every one before is the start of a wanted line.
       while ((at = at === 0 ? -1 : block.lastIndexOf(NEWLINE, at - 1)) !== -1) {
         if (isEnd) {
@@ -97,14 +104,21 @@ export class LogFile implements Disposable {
         }
         missing -= 1;
         if (missing === 0) {
-          this.#position = from + at + 1;
+          this.#startAt(from + at + 1, block.subarray(at + 1));
           return 0;
         }
       }
       blockBytes = Math.min(2 * blockBytes, CHUNK_BYTES);
     }
-    this.#position = 0;
+    this.#startAt(0, block);
     return isEnd ? missing : missing - 1;
+  }
+
+  /** `known` is the first piece behind the position; it is not read again if it reaches the end. */
+  #startAt(position: number, known: Buffer): void {
+    const isAll = position + known.length === this.#size;
+    this.#position = isAll ? this.#size : position;
+    this.#rest = isAll ? known : NOTHING;
   }
 
   async seekEnd(): Promise<void> {
@@ -116,7 +130,7 @@ export class LogFile implements Disposable {
   #restartWhenTruncated(): void {
     if (fstatSync(this.#descriptor).size >= this.#position) return;
     this.#position = 0;
-    this.#rest = Buffer.alloc(0);
+    this.#rest = NOTHING;
   }
 
   /** The size of a buffer: the present rest, and a little for new lines. */
@@ -129,10 +143,15 @@ export class LogFile implements Disposable {
   }
 }
 
-/** The callback form: a promise of `node:fs/promises` costs twice as much, which a short tail would feel. */
+/**
+ * A short piece is read at once: it has mostly been written lately, and a turn of the thread pool costs far more than the
+ * read, most of all on a busy machine. The callback form, because a promise of `node:fs/promises` costs twice as much.
+ */
 async function readAt(descriptor: number, buffer: Buffer, offset: number, position: number): Promise<number> {
+  const length = buffer.length - offset;
+  if (length <= TAIL_BYTES) return readSync(descriptor, buffer, offset, length, position);
   const { promise, resolve, reject } = Promise.withResolvers<number>();
-  read(descriptor, buffer, offset, buffer.length - offset, position, (error, bytes) => {
+  read(descriptor, buffer, offset, length, position, (error, bytes) => {
     if (error) reject(error);
     else resolve(bytes);
   });
