@@ -4,11 +4,14 @@ import type { Engine } from '../engine.ts';
 import { logUnexpected } from '../http/errors.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { openStream } from '../http/streams/stream.ts';
+import { IS_PRUNING } from '../http/values/prune-filters.ts';
 import { messageOf } from '../lib/failure-message.ts';
+import { OneAtATime } from '../lib/one-at-a-time.ts';
 import { BuildAnswer } from './build-answer.ts';
 import { buildFromRequest } from './build-request.ts';
 import { buildOptions } from './options.ts';
-import { BuildQuery } from './schema.ts';
+import { cacheFilter, pruneBuildCaches } from './prune.ts';
+import { BuildQuery, PruneCachesQuery, PrunedCaches } from './schema.ts';
 import { StepFailed } from './steps/step-failed.ts';
 
 export const buildRoutes =
@@ -35,6 +38,17 @@ export const buildRoutes =
           answer.send({ errorDetail: { ...code, message }, error: message });
         }
         answer.end();
+      },
+    });
+
+    const pruning = new OneAtATime(IS_PRUNING);
+    http.post('/build/prune', {
+      schema: { querystring: PruneCachesQuery, response: { 200: PrunedCaches } },
+      handler: async ({ query }) => {
+        const matches = cacheFilter(query.filters, engine.clock.now());
+        const keepBytes = query['keep-storage'] ?? 0;
+        const { ids, bytes } = await pruning.run(async () => await pruneBuildCaches(engine, { keepBytes, matches }));
+        return { CachesDeleted: ids.length === 0 ? null : ids, SpaceReclaimed: bytes };
       },
     });
   };

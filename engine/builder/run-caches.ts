@@ -1,4 +1,4 @@
-import { readdirSync, utimesSync } from 'node:fs';
+import { utimesSync } from 'node:fs';
 import { chmod, chown, mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -6,6 +6,7 @@ import type { Config } from '../config/daemon-config.ts';
 import type { Engine } from '../engine.ts';
 import { sha256 } from '../layers/chain-id.ts';
 import type { Background } from '../lib/background.ts';
+import { namesIn } from '../lib/folders.ts';
 import { KeyLock } from '../lib/key-lock.ts';
 import { bytesBelow } from '../trees/size.ts';
 import { Trash } from '../trees/trash.ts';
@@ -15,6 +16,16 @@ type Needs = Pick<Engine, 'background'> & {
   log: { warn(details: object, message: string): void };
 };
 type Owner = Readonly<{ uid: number; gid: number; mode: number }>;
+
+/** The folder of an id. */
+export type RunCache = Readonly<{
+  /** Made of the id that the build named. */
+  id: string;
+  bytes: number;
+  createdAt: Temporal.Instant;
+  usedAt: Temporal.Instant;
+  isUsed: boolean;
+}>;
 
 type Sharing = 'shared' | 'private' | 'locked';
 
@@ -77,6 +88,46 @@ export class RunCaches implements AsyncDisposable {
     return { path, [Symbol.dispose]: () => parts.dispose() };
   }
 
+  /** All folders, measured now. */
+  async list(): Promise<RunCache[]> {
+    using _lock = await this.#trimming.hold('');
+    return await this.#measured();
+  }
+
+  async #measured(): Promise<RunCache[]> {
+    const names = namesIn(this.#folder).filter((name) => name !== TRASH);
+    return await Promise.all(
+      names.map(async (name) => {
+        const path = join(this.#folder, name);
+        const { birthtimeMs, mtimeMs } = await stat(path);
+        return {
+          id: name,
+          bytes: await bytesBelow(path),
+          createdAt: Temporal.Instant.fromEpochMilliseconds(Math.floor(birthtimeMs)),
+          usedAt: Temporal.Instant.fromEpochMilliseconds(Math.floor(mtimeMs)),
+          isUsed: this.#users.has(name),
+        };
+      }),
+    );
+  }
+
+  /** Removes unused folders that match, the least recently used first, until all together take at most `keepBytes`. */
+  async prune(keepBytes: number, matches: (cache: RunCache) => boolean): Promise<{ ids: string[]; bytes: number }> {
+    using _lock = await this.#trimming.hold('');
+    const pruned: { ids: string[]; bytes: number } = { ids: [], bytes: 0 };
+    const caches = await this.#measured();
+    let left = caches.reduce((sum, { bytes }) => sum + bytes, 0);
+    for (const cache of caches.toSorted((a, b) => Temporal.Instant.compare(a.usedAt, b.usedAt))) {
+      if (left <= keepBytes) break;
+      if (this.#users.has(cache.id) || !matches(cache)) continue;
+      this.#remove(cache.id);
+      left -= cache.bytes;
+      pruned.ids.push(cache.id);
+      pruned.bytes += cache.bytes;
+    }
+    return pruned;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#trash?.[Symbol.asyncDispose]();
   }
@@ -92,29 +143,15 @@ export class RunCaches implements AsyncDisposable {
     const now = new Date();
     utimesSync(join(this.#folder, name), now, now);
     this.#background.run('trim the caches of builds', {}, async () => {
-      using _lock = await this.#trimming.hold('');
-      await this.#trim();
+      await this.prune(this.#live.current.buildCacheBytes, () => true);
     });
   }
 
-  async #trim(): Promise<void> {
-    const names = readdirSync(this.#folder).filter((name) => name !== TRASH);
-    const caches = await Promise.all(
-      names.map(async (name) => {
-        const path = join(this.#folder, name);
-        return { name, path, bytes: await bytesBelow(path), usedAt: (await stat(path)).mtimeMs };
-      }),
+  #remove(name: string): void {
+    this.#trash ??= new Trash(join(this.#folder, TRASH), (error, path) =>
+      this.#log.warn({ err: error, path }, 'a removed cache of builds is still there; the next removal tries again'),
     );
-    let bytes = caches.reduce((sum, cache) => sum + cache.bytes, 0);
-    for (const cache of caches.toSorted((a, b) => a.usedAt - b.usedAt)) {
-      if (bytes <= this.#live.current.buildCacheBytes) return;
-      if (this.#users.has(cache.name)) continue;
-      this.#trash ??= new Trash(join(this.#folder, TRASH), (error, path) =>
-        this.#log.warn({ err: error, path }, 'a removed cache of builds is still there; the next removal tries again'),
-      );
-      this.#trash.take(cache.path);
-      bytes -= cache.bytes;
-    }
+    this.#trash.take(join(this.#folder, name));
   }
 }
 

@@ -39,3 +39,14 @@ export const BuildQuery = Type.Object({
   version: text('`1`: this builder'),
 });
 export type BuildQuery = Static<typeof BuildQuery>;
+
+export const PruneCachesQuery = Type.Object({
+  'keep-storage': Type.Optional(Type.Integer({ minimum: 0, description: 'Bytes that may stay' })),
+  all: Type.Optional(Type.Boolean({ description: 'Without effect: there are no caches of the builder itself' })),
+  filters: Type.Optional(Type.String({ description: 'JSON map: until, unused-for, id, type, inuse, shared, private' })),
+});
+
+export const PrunedCaches = Type.Object({
+  CachesDeleted: Type.Union([Type.Array(Type.String()), Type.Null()]),
+  SpaceReclaimed: Type.Integer(),
+});

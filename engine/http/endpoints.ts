@@ -112,6 +112,8 @@ const TABLE = {
   'POST /images/prune': { title: 'removing unused images', since: '1.25' },
   'POST /volumes/prune': { title: 'removing unused volumes', since: '1.25' },
   'POST /networks/prune': { title: 'removing unused networks', since: '1.25' },
+  'GET /system/df': { title: 'the disk usage', since: '1.25' },
+  'POST /build/prune': { title: 'removing caches of builds', since: '1.31' },
 } as const satisfies Readonly<Record<`${Method} /${string}`, Facts>>;
 
 export type EndpointName = keyof typeof TABLE;

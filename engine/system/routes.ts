@@ -2,10 +2,12 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 
 import { swarmInfo } from '../cluster/info.ts';
 import type { Engine } from '../engine.ts';
+import { DiskUsageWire } from './disk-usage-schema.ts';
+import { DiskUsage } from './disk-usage.ts';
 import { infoOf, versionOf } from './info.ts';
 import { Info, Version } from './schema.ts';
 
-/** Endpoints 43 to 45. */
+/** Endpoints 43 to 45, and the disk usage. */
 export const systemRoutes =
   (engine: Engine): FastifyPluginAsyncTypebox =>
   // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
@@ -15,6 +17,11 @@ export const systemRoutes =
       handler: async () => ({ ...infoOf(engine), Swarm: await swarmInfo(engine.cluster) }),
     });
     http.get('/version', { schema: { response: { 200: Version } }, handler: () => versionOf(engine) });
+    const usage = new DiskUsage(engine);
+    http.get('/system/df', {
+      schema: { response: { 200: DiskUsageWire } },
+      handler: async () => await usage.look(),
+    });
     http.route({
       method: ['GET', 'HEAD'],
       url: '/_ping',

@@ -7,6 +7,7 @@ import { IS_PRUNING, parsePruneFilters, PruneQuery } from '../http/values/prune-
 import { messageOf } from '../lib/failure-message.ts';
 import { OneAtATime } from '../lib/one-at-a-time.ts';
 import { createVolume } from './create.ts';
+import { presentVolume, scopeOf, wire } from './present.ts';
 import { pruneVolumes } from './prune.ts';
 import { removeVolume } from './remove.ts';
 import {
@@ -52,7 +53,7 @@ export const volumeRoutes =
       handler: async ({ body }, reply) => {
         const { Name, Driver, DriverOpts, Labels } = body;
         const volume = await createVolume(engine, { name: Name, driver: Driver, options: DriverOpts, labels: Labels });
-        const made = (await present(engine, volume)) ?? wire(volume, '', scopeOf(engine, volume));
+        const made = (await presentVolume(engine, volume)) ?? wire(volume, '', scopeOf(engine, volume));
         return await reply.code(201).send(made);
       },
       // A driver is not an object of the API, so the specification has no 404 here.
@@ -62,7 +63,7 @@ export const volumeRoutes =
     http.get('/volumes/:name', {
       schema: { params: VolumeName, response: { 200: VolumeWire } },
       handler: async ({ params }) => {
-        const shown = await present(engine, engine.volumes.find(params.name));
+        const shown = await presentVolume(engine, engine.volumes.find(params.name));
         if (shown === undefined) throw noSuchVolume(params.name);
         return shown;
       },
@@ -91,7 +92,7 @@ export const volumeRoutes =
 /** A driver that does not answer does not hide the volumes of others from a list. */
 async function presentOrWarn(engine: Engine, volume: Volume, warnings: string[]): Promise<VolumeWire | undefined> {
   try {
-    const shown = await present(engine, volume);
+    const shown = await presentVolume(engine, volume);
     if (shown === undefined) return undefined;
     const { Status: _onlyInspected, ...rest } = shown;
     return rest;
@@ -99,28 +100,4 @@ async function presentOrWarn(engine: Engine, volume: Volume, warnings: string[])
     warnings.push(`${volume.name}: ${messageOf(error)}`);
     return wire(volume, '', 'local');
   }
-}
-
-/** Undefined if the driver does not know the volume any more. */
-async function present(engine: Engine, volume: Volume): Promise<VolumeWire | undefined> {
-  const facts = await engine.volumeDrivers.find(volume.driver).look(volume);
-  if (facts === undefined) return undefined;
-  const { path, status } = facts;
-  return { ...wire(volume, path, scopeOf(engine, volume)), ...(status !== undefined && { Status: status }) };
-}
-
-function scopeOf({ volumeDrivers }: Engine, { driver }: Volume): string {
-  return volumeDrivers.find(driver).scope;
-}
-
-function wire({ name, driver, createdAt, labels, options }: Volume, mountpoint: string, scope: string): VolumeWire {
-  return {
-    CreatedAt: createdAt.round('second').toString(),
-    Driver: driver,
-    Labels: Object.keys(labels).length === 0 ? null : { ...labels },
-    Mountpoint: mountpoint,
-    Name: name,
-    Options: options === undefined ? null : { ...options },
-    Scope: scope,
-  };
 }

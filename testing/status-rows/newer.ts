@@ -38,4 +38,21 @@ export const newerRows = {
     ],
     never: { 409: 'it takes a second prune during the first' },
   },
+  'GET /system/df': {
+    statuses: [200, 500],
+    cases: [
+      [400, 'it came with 1.25', '/v1.24/system/df'],
+      [200, 'all objects', '/system/df'],
+    ],
+  },
+  'POST /build/prune': {
+    statuses: [200, 409, 500],
+    cases: [
+      [400, 'an unknown filter', `/build/prune?${filters({ colour: ['red'] })}`],
+      [400, 'a negative size', '/build/prune?keep-storage=-1'],
+      [400, 'it came with 1.31', '/v1.30/build/prune'],
+      [200, 'all caches', '/build/prune?all=1'],
+    ],
+    never: { 409: 'it takes a second prune during the first' },
+  },
 } as const satisfies StatusRows;

@@ -6,7 +6,7 @@ import { type Case } from './row.ts';
 export const OUTSIDE_OF_ENDPOINTS: readonly (readonly [HTTPMethods, ...Case])[] = [
   ['GET', 404, 'no such path', '/nope'],
   ['GET', 404, 'no such path below a container', '/containers/running/nope'],
-  ['GET', 404, 'a path of newer clients', '/system/df'],
+  ['GET', 400, 'a path of newer clients', '/system/df'],
   ['GET', 404, 'a path of newer clients', '/plugins/x/json'],
   ['GET', 404, 'a path of newer clients', '/distribution/busybox/json'],
   ['POST', 404, 'a path of newer clients', '/session'],

@@ -1,5 +1,6 @@
 import type { Side } from './both-engines.ts';
 import { automaticRemovalRows } from './newer/automatic-removal.ts';
+import { diskUsageRows } from './newer/disk-usage.ts';
 import { pruneRows } from './newer/prune.ts';
 
 /** Work that is done on both engines, whose results are compared. */
@@ -10,4 +11,4 @@ export type NewerRow = Readonly<{
   differs?: Readonly<{ ours: unknown; why: string }>;
 }>;
 
-export const NEWER_ROWS: readonly NewerRow[] = [...automaticRemovalRows, ...pruneRows];
+export const NEWER_ROWS: readonly NewerRow[] = [...automaticRemovalRows, ...pruneRows, ...diskUsageRows];

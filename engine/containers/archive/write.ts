@@ -38,6 +38,8 @@ export async function putArchive(
   } catch (error) {
     removed.throwIfAborted();
     throw explained(error, ref, path);
+  } finally {
+    engine.runs.of(container.id).writes += 1;
   }
   emitIfThere(engine, 'extract-to-dir', container.id);
 }

@@ -88,6 +88,8 @@ export class Run {
   #restart: Disposable | undefined;
   /** Delay of the last restart; undefined after a run that was a success. */
   restartDelayMs: number | undefined;
+  /** The archives that clients have put into its files. */
+  writes = 0;
   /** The commits under way that share a pause. */
   commits = 0;
   /** Whether the container's state is still unknown after the daemon's start. */
