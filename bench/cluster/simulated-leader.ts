@@ -117,6 +117,7 @@ export class SimulatedLeader implements AsyncDisposable {
         this.#count(socket);
         this.#open(peer, socket);
       },
+      clock: systemClock,
       log: this.#parts.log,
     });
   }

@@ -32,6 +32,7 @@ export async function answeringManager(
     routes: { [`POST ${path}`]: route('anyone', Type.Unknown(), async () => await answer()) },
     admits: () => true,
     session: () => undefined,
+    clock: systemClock,
     log: pino({ level: 'silent' }),
   });
   parts.use(server);

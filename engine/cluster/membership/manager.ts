@@ -103,6 +103,7 @@ export class Manager implements AsyncDisposable {
         ),
         admits: (peer, who) => this.#admits(peer, who),
         session: (peer, open) => this.#openSession(peer, open),
+        clock: this.#needs.clock,
         log: this.#needs.log,
       });
       this.#parts.use(this.#server);

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 
@@ -7,10 +8,12 @@ import type { Logger } from 'pino';
 import type { Static, TSchema } from 'typebox';
 
 import { parseBoundedJson } from '../../lib/bounded-json.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 import { NotLeader } from './client.ts';
+import { Connections } from './connections.ts';
 
 /** The client, by its certificate. */
 export type Peer = Readonly<{ id: string; role: 'worker' | 'manager' }>;
@@ -33,10 +36,17 @@ type Settings = Readonly<{
   admits: (peer: Peer, who: 'node' | 'manager') => boolean;
   /** An upgraded connection of a node. Throws to refuse. */
   session: (peer: Peer, open: () => Duplex) => void;
+  clock: Clock;
   log: Logger;
 }>;
 
-const MAX_BODY_LENGTH = 1024 * 1024;
+const MAX_BODY_KB = 1024;
+/** Largest request of a stranger in KB: a key, a request for a certificate and a token. */
+const MAX_STRANGER_BODY_KB = 16;
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+/** Time to the end of a request's head and body, also for the first one of a connection. */
+const REQUEST_TIMEOUT_MS = 10_000;
+const TIMEOUT_CHECK_INTERVAL_MS = 1000;
 const STATUS: ReadonlyMap<string, number> = new Map(
   Object.entries({ invalid: 400, forbidden: 403, notFound: 404, conflict: 409 }),
 );
@@ -54,11 +64,14 @@ export function route<S extends TSchema>(
 export class WireServer implements AsyncDisposable {
   readonly #server: Server;
   readonly #settings: Settings;
-  readonly #sockets = new Set<Duplex>();
+  readonly #connections: Connections;
+  /** Last answer, by connection. */
+  readonly #answers = new WeakMap<Socket, ServerResponse>();
   #clusterId: string;
 
   private constructor(settings: Settings) {
     this.#settings = settings;
+    this.#connections = new Connections(settings.clock);
     this.#clusterId = settings.identity.clusterId;
     this.#server = createServer(
       {
@@ -66,16 +79,22 @@ export class WireServer implements AsyncDisposable {
         requestCert: true,
         rejectUnauthorized: false,
         minVersion: 'TLSv1.3',
-        handshakeTimeout: 10_000,
+        handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+        headersTimeout: REQUEST_TIMEOUT_MS,
+        requestTimeout: REQUEST_TIMEOUT_MS,
+        connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
+        pauseOnConnect: true,
       },
       (request, response) => {
         this.#answer(request, response).catch((error: unknown) => response.destroy(error as Error));
       },
     );
-    this.#server.on('connection', (socket: Duplex) => {
-      this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
+    const [shakeHands] = this.#server.listeners('connection');
+    this.#server.removeAllListeners('connection');
+    this.#server.on('connection', (socket: Socket) => {
+      this.#connections.accept(socket, () => shakeHands!.call(this.#server, socket));
     });
+    this.#server.on('secureConnection', (socket) => this.#recognize(socket));
     this.#server.on('upgrade', (request, socket) => this.#upgrade(request, socket));
   }
 
@@ -101,15 +120,20 @@ export class WireServer implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#server.close(() => resolve());
-    for (const socket of this.#sockets) socket.destroy();
+    this.#connections[Symbol.dispose]();
     await promise;
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const socket = request.socket as TLSSocket;
+    // No node sends a request before it has the answer to the last one.
+    if (this.#answers.get(socket)?.writableEnded === false) return void socket.destroy();
+    this.#answers.set(socket, response);
     response.on('error', () => undefined); // the client has gone
     try {
       const answer = await this.#handle(request);
-      response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(answer ?? {}));
+      const last = this.#connections.isStranger(socket) ? { Connection: 'close' } : {};
+      response.writeHead(200, { 'Content-Type': 'application/json', ...last }).end(JSON.stringify(answer ?? {}));
     } catch (error) {
       const { status, body } = refusalFor(error);
       if (status === 500 && !(error instanceof EngineError)) {
@@ -123,9 +147,12 @@ export class WireServer implements AsyncDisposable {
     const { routes } = this.#settings;
     const route = routes[`${request.method} ${request.url}`];
     if (route === undefined) throw new EngineError('notFound', 'page not found');
-    const peer = this.#peerOf(request.socket as TLSSocket);
+    const socket = request.socket as TLSSocket;
+    const peer = this.#peerOf(socket);
     this.#admit(route.who, peer);
-    const body = request.method === 'GET' ? {} : await readJson(request);
+    this.#recognize(socket);
+    const maxKb = this.#connections.isStranger(socket) ? MAX_STRANGER_BODY_KB : MAX_BODY_KB;
+    const body = request.method === 'GET' ? {} : await readJson(request, maxKb);
     if (!lazyCheck(route.schema).Check(body)) throw new EngineError('invalid', 'the request is not understood');
     return await route.handle(body, peer);
   }
@@ -135,8 +162,10 @@ export class WireServer implements AsyncDisposable {
     let isOpen = false;
     try {
       if (request.url !== '/v1/session') throw new EngineError('notFound', 'page not found');
-      const peer = this.#peerOf(request.socket as TLSSocket);
+      const connection = request.socket as TLSSocket;
+      const peer = this.#peerOf(connection);
       this.#admit('node', peer);
+      this.#recognize(connection);
       this.#settings.session(peer!, () => {
         isOpen = true;
         socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: gantry-session\r\n\r\n');
@@ -146,10 +175,16 @@ export class WireServer implements AsyncDisposable {
       if (isOpen) throw error;
       const { status, body } = refusalFor(error);
       const text = JSON.stringify(body);
-      socket.end(
-        `HTTP/1.1 ${status} Refused\r\nConnection: close\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
-      );
+      const head = `HTTP/1.1 ${status} Refused\r\nConnection: close\r\nContent-Length: ${Buffer.byteLength(text)}`;
+      socket.end(`${head}\r\n\r\n${text}`, () => socket.destroy()); // a client that does not hang up would keep it
     }
+  }
+
+  /** Lifts the limits of strangers where the certificate and the record of a node say so. */
+  #recognize(socket: TLSSocket): void {
+    const peer = this.#peerOf(socket);
+    if (peer === undefined || !this.#settings.admits(peer, 'node')) return;
+    this.#connections.recognize(socket, { id: peer.id, isManager: this.#settings.admits(peer, 'manager') });
   }
 
   #admit(who: Who, peer: Peer | undefined): void {
@@ -161,7 +196,9 @@ export class WireServer implements AsyncDisposable {
   /** Undefined without a certificate of this cluster that counts now. */
   #peerOf(socket: TLSSocket): Peer | undefined {
     if (!socket.authorized) return undefined;
-    const { subject } = socket.getPeerCertificate();
+    const { subject, valid_from: from, valid_to: until } = socket.getPeerCertificate();
+    const now = this.#settings.clock.now().epochMilliseconds;
+    if (now < Date.parse(from) || now > Date.parse(until)) return undefined; // the connection may be older
     const { CN: id, OU: unit, O: cluster } = subject as unknown as Record<string, string>;
     if (cluster !== this.#clusterId || id === undefined) return undefined;
     if (unit === 'swarm-manager') return { id, role: 'manager' };
@@ -173,12 +210,12 @@ function tlsOf({ certificate, key, root }: Identity): { cert: string; key: strin
   return { cert: certificate, key, ca: root };
 }
 
-async function readJson(request: IncomingMessage): Promise<unknown> {
+async function readJson(request: IncomingMessage, maxKb: number): Promise<unknown> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     length += chunk.length;
-    if (length > MAX_BODY_LENGTH) throw new EngineError('invalid', 'the request is larger than 1 MB');
+    if (length > maxKb * 1024) throw new EngineError('invalid', `the request is larger than ${maxKb} KB`);
     chunks.push(chunk);
   }
   try {
