@@ -12,7 +12,7 @@ const WAITING_BYTES = 256 * 1024;
 export function openLog(level: string): Logger {
   const destination = pino.destination({ dest: 1, sync: true, maxLength: WAITING_BYTES });
   destination.on('error', () => undefined);
-  return pino({ level, serializers: { err: described }, mixin: ofRequest }, destination);
+  return pino({ level, serializers: { err: describeError }, mixin: ofRequest }, destination);
 }
 
 /** Every line says which request it is due to, if any. */
@@ -22,9 +22,9 @@ function ofRequest(): object {
 }
 
 /** Names both errors of a failed undo after another failure. */
-export function described(error: unknown): unknown {
+export function describeError(error: unknown): unknown {
   if (error instanceof SuppressedError) {
-    return { ...serialized(error), error: described(error.error), suppressed: described(error.suppressed) };
+    return { ...serialized(error), error: describeError(error.error), suppressed: describeError(error.suppressed) };
   }
   return serialized(error);
 }

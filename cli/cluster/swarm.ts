@@ -36,7 +36,7 @@ export const initSwarm = command({
       ListenAddr: flags['listen-addr'],
       AdvertiseAddr: flags['advertise-addr'] ?? '',
       ForceNewCluster: flags['force-new-cluster'],
-      Spec: changed({}, flags),
+      Spec: applySwarmFlags({}, flags),
     });
     console.log(`Swarm initialized: current node (${node}) is now a manager.\n`);
     await printJoin(context, 'worker');
@@ -98,13 +98,13 @@ export const updateSwarm = command({
   flags: SPEC,
   run: async ({ connection }, _words, flags) => {
     const { Version, Spec } = await cluster.inspectSwarm(connection);
-    await cluster.updateSwarm(connection, { Version, Spec: changed(Spec, flags) as cluster.SwarmSpec });
+    await cluster.updateSwarm(connection, { Version, Spec: applySwarmFlags(Spec, flags) as cluster.SwarmSpec });
     console.log('Swarm updated.');
   },
 });
 
 /** A specification with what the flags say of it. */
-function changed(spec: Partial<cluster.SwarmSpec>, flags: Given<typeof SPEC>): Partial<cluster.SwarmSpec> {
+function applySwarmFlags(spec: Partial<cluster.SwarmSpec>, flags: Given<typeof SPEC>): Partial<cluster.SwarmSpec> {
   return {
     ...spec,
     Orchestration: {

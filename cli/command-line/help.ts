@@ -57,7 +57,7 @@ export function commandHelp(name: string, entry: Pick<Entry, 'summary'>, command
   return [
     `Usage:  ${usageOf(name, command)}`,
     entry.summary,
-    ...(command.about === undefined ? [] : [wrapped(command.about, WIDTH).join('\n')]),
+    ...(command.about === undefined ? [] : [wrapText(command.about, WIDTH).join('\n')]),
     ...(others.length > 0 ? [titled('The same', `  gantry ${others.join(', gantry ')}`)] : []),
     titled('Options', options),
     ...(refused.length > 0
@@ -117,7 +117,7 @@ function pairs(rows: readonly (readonly [string, string])[], least = 0): string 
   const width = Math.min(32, Math.max(least, ...rows.map(([first]) => first.length)));
   return rows
     .map(([first, second]) => {
-      const [line = '', ...more] = wrapped(second, WIDTH - width - 5);
+      const [line = '', ...more] = wrapText(second, WIDTH - width - 5);
       const head =
         first.length > width ? `  ${first}\n${' '.repeat(width + 5)}${line}` : `  ${first.padEnd(width)}   ${line}`;
       return [head, ...more.map((each) => ' '.repeat(width + 5) + each)].join('\n');
@@ -125,7 +125,7 @@ function pairs(rows: readonly (readonly [string, string])[], least = 0): string 
     .join('\n');
 }
 
-function wrapped(text: string, width: number): string[] {
+function wrapText(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = '';
   for (const word of text.split(' ')) {

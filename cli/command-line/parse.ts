@@ -49,8 +49,8 @@ function long(flags: Flags, given: Written, word: string, rest: string[]): void 
   const flag = Object.hasOwn(flags, name) ? flags[name]! : undefined;
   if (flag === undefined) throw new UsageError(`unknown flag: --${name}`);
   const found = { name, flag, written: writtenOf(name, flag) };
-  if (at >= 0) set(given, found, word.slice(at + 1));
-  else set(given, found, flag.kind === 'boolean' ? 'true' : next(found, rest));
+  if (at >= 0) setFlag(given, found, word.slice(at + 1));
+  else setFlag(given, found, flag.kind === 'boolean' ? 'true' : next(found, rest));
 }
 
 function shorts(flags: Flags, given: Written, word: string, rest: string[]): void {
@@ -61,10 +61,10 @@ function shorts(flags: Flags, given: Written, word: string, rest: string[]): voi
     const found = { name, flag: flags[name]!, written: writtenOf(name, flags[name]!) };
     const after = word.slice(at + 1);
     if (found.flag.kind === 'boolean' && !after.startsWith('=')) {
-      set(given, found, 'true');
+      setFlag(given, found, 'true');
       continue;
     }
-    set(given, found, after === '' ? next(found, rest) : after.replace(/^=/, ''));
+    setFlag(given, found, after === '' ? next(found, rest) : after.replace(/^=/, ''));
     return;
   }
 }
@@ -79,7 +79,7 @@ function next({ written }: Found, rest: string[]): string {
   return value;
 }
 
-function set(given: Written, { name, flag, written }: Found, text: string): void {
+function setFlag(given: Written, { name, flag, written }: Found, text: string): void {
   if (flag.refused !== undefined) throw new UsageError(`--${name} cannot be used: ${flag.refused}`);
   if (flag.kind === 'list') {
     (given[name] as string[]).push(text);

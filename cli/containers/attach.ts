@@ -2,7 +2,7 @@ import * as containers from '@gantry/client/containers.ts';
 
 import { command } from '../command-line/command.ts';
 import { EXIT, Exit } from '../exit-codes.ts';
-import { attached } from '../session/attached.ts';
+import { runAttached } from '../session/attached.ts';
 
 /** `gantry attach`. */
 export const attach = command({
@@ -22,6 +22,6 @@ export const attach = command({
     const stdin = !flags['no-stdin'] && Config.OpenStdin;
     if (stdin && Config.Tty && !process.stdin.isTTY) throw new Exit(EXIT.failed, 'the input device is not a TTY');
     const [detachKeys, passSignals] = [flags['detach-keys'], flags['sig-proxy']];
-    return await attached(engine, Id, { tty: Config.Tty, stdin, detachKeys, passSignals });
+    return await runAttached(engine, Id, { tty: Config.Tty, stdin, detachKeys, passSignals });
   },
 });

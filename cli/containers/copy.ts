@@ -69,7 +69,7 @@ async function copyOut(engine: Connection, ref: string, from: string, to: string
   }
   const source = { isFolder: there !== undefined && isFolder(there), isContent: isContentOf(from), base: baseOf(from) };
   const { folder, newName } = planned(source, await localTarget(to), path === from ? undefined : source.base);
-  await unpackLocal(counted(archive, flags, `from ${ref}`), folder, newName, flags.archive);
+  await unpackLocal(countBytes(archive, flags, `from ${ref}`), folder, newName, flags.archive);
 }
 
 async function copyIn(engine: Connection, from: string, ref: string, to: string, flags: Flags): Promise<void> {
@@ -87,7 +87,7 @@ async function copyIn(engine: Connection, from: string, ref: string, to: string,
   const packed = packLocal(source.isContent ? local.path : local.folder, name, newName, false);
   const sent = putArchive(engine, ref, {
     path: folder,
-    archive: counted(packed.stream, flags, `to ${ref}`),
+    archive: countBytes(packed.stream, flags, `to ${ref}`),
     toUser: flags.archive,
   });
   await Promise.all([sent, packed.ended]);
@@ -148,7 +148,7 @@ function baseOf(path: string): string {
 }
 
 /** With the progress as a line on the terminal. */
-function counted(archive: Readable, { quiet }: Flags, where: string): Readable {
+function countBytes(archive: Readable, { quiet }: Flags, where: string): Readable {
   if (quiet || !process.stderr.isTTY) return archive;
   let bytes = 0;
   let told = 0;

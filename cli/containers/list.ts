@@ -78,7 +78,7 @@ function rowOf(container: containers.Summary, flags: PsFlags): Row {
   return {
     ID: whole ? container.Id : shortId(container.Id),
     Image: !whole && container.Image.startsWith('sha256:') ? shortId(container.Image) : container.Image,
-    Command: JSON.stringify(whole ? container.Command : shortened(container.Command, 20)),
+    Command: JSON.stringify(whole ? container.Command : truncate(container.Command, 20)),
     CreatedAt: timeText(container.Created),
     RunningFor: ago(container.Created),
     Ports: portsText(container.Ports),
@@ -91,14 +91,14 @@ function rowOf(container: containers.Summary, flags: PsFlags): Row {
     // Names with a slash inside belong to links.
     Names: (whole ? names : names.filter((name) => !name.includes('/'))).join(','),
     Labels: labelsText(Labels),
-    Mounts: mounts.map((each) => (whole ? each : shortened(each, 15))).join(','),
+    Mounts: mounts.map((each) => (whole ? each : truncate(each, 15))).join(','),
     LocalVolumes: String(container.Mounts.filter(({ Driver }) => Driver === 'local').length),
     Networks: Object.keys(container.NetworkSettings.Networks).join(','),
     Label: (name) => Labels[name] ?? '',
   };
 }
 
-function shortened(text: string, length: number): string {
+function truncate(text: string, length: number): string {
   const characters = Array.from(text);
   return characters.length > length ? `${characters.slice(0, length - 1).join('')}…` : text;
 }

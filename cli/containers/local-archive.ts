@@ -19,7 +19,7 @@ export function packLocal(
   const words = ['-c', '-C', folder, '--format=pax', '--sparse', '--numeric-owner', ...more, ...renaming(newName)];
   if (followLinks) words.push('--hard-dereference');
   const tar = spawn('tar', [...words, `--add-file=${name}`], { stdio: ['ignore', 'pipe', 'pipe'] });
-  return { stream: tar.stdout, ended: ended(tar) };
+  return { stream: tar.stdout, ended: waitForEnd(tar) };
 }
 
 /** Packs what is named of a folder, its paths in bytes, and nothing below it that is not named too. */
@@ -27,7 +27,7 @@ export function packNamed(folder: string, names: AsyncIterable<Buffer>, more: re
   const words = ['-c', '-C', folder, '--format=pax', '--sparse', '--numeric-owner', ...more];
   const chosen = ['--no-recursion', '--null', '--verbatim-files-from', '--files-from=-'];
   const tar = spawn('tar', [...words, ...chosen], { stdio: ['pipe', 'pipe', 'pipe'] });
-  const end = ended(tar);
+  const end = waitForEnd(tar);
   const named = pipeline(names, tar.stdin).catch((error: unknown) => {
     tar.kill(); // without all names it is another archive
     throw error;
@@ -58,7 +58,7 @@ export async function unpackLocal(
   const owner = keepOwner ? '--same-owner' : '--no-same-owner';
   const words = ['-x', '-p', owner, '--numeric-owner', '-C', folder, ...renaming(newName)];
   const tar = spawn('tar', words, { stdio: ['pipe', 'ignore', 'pipe'] });
-  const end = ended(tar);
+  const end = waitForEnd(tar);
   feed(archive, tar.stdin);
   const broken = once(archive, 'end').catch((error: unknown) => {
     tar.stdin.destroy();
@@ -78,7 +78,7 @@ function feed(archive: Readable, tar: Writable): void {
   archive.pipe(tar);
 }
 
-async function ended(tar: ChildProcess): Promise<void> {
+async function waitForEnd(tar: ChildProcess): Promise<void> {
   let complaint = '';
   tar.stderr!.on('data', (text: Buffer) => (complaint = (complaint + text.toString()).slice(0, 2000)));
   const [code] = (await once(tar, 'close')) as [number | null];

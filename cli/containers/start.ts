@@ -4,7 +4,7 @@ import * as containers from '@gantry/client/containers.ts';
 import { command, MANY, type Given } from '../command-line/command.ts';
 import { each } from '../each.ts';
 import { UsageError } from '../exit-codes.ts';
-import { attached } from '../session/attached.ts';
+import { runAttached } from '../session/attached.ts';
 import { startOrExplain } from './failure-codes.ts';
 
 const FLAGS = {
@@ -38,7 +38,7 @@ async function startAttached(engine: Connection, ref: string, flags: Given<typeo
   const { Id, Config } = await containers.inspect(engine, ref);
   const stdin = flags.interactive && Config.OpenStdin;
   const [detachKeys, passSignals] = [flags['detach-keys'], flags['sig-proxy']];
-  return await attached(
+  return await runAttached(
     engine,
     Id,
     { tty: Config.Tty, stdin, detachKeys, passSignals },

@@ -3,7 +3,7 @@
  */
 export function visible(text: string): string {
   // oxlint-disable-next-line no-control-regex -- the function searches for them
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, escaped);
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, escapeCharacter);
 }
 
 /** Like `visible`, for texts of several lines. */
@@ -11,7 +11,7 @@ export function visibleLines(text: string): string {
   return text.split('\n').map(visible).join('\n');
 }
 
-function escaped(character: string): string {
+function escapeCharacter(character: string): string {
   if (character === '\n') return '\\n';
   if (character === '\t') return '\\t';
   if (character === '\r') return '\\r';

@@ -41,7 +41,7 @@ export async function listTexts(listing: Listing, format: string | undefined): P
   return [
     tableText(
       head,
-      rows.map((row) => padded(cells(row).split('\t'), head.length)),
+      rows.map((row) => padCells(cells(row).split('\t'), head.length)),
     ),
   ];
 }
@@ -75,7 +75,7 @@ async function template(text: string, shown?: (value: string) => string): Promis
       throw error instanceof TemplateError ? new UsageError(error.message) : error;
     }
   };
-  const filled = usage(() => compileTemplate(unescaped(text), shown));
+  const filled = usage(() => compileTemplate(unescapeFormat(text), shown));
   return (value) => usage(() => filled(value));
 }
 
@@ -85,10 +85,10 @@ function valueText(text: string): string {
 }
 
 /** People write `\t` and `\n` into the shell's single quotes. */
-function unescaped(format: string): string {
+function unescapeFormat(format: string): string {
   return format.replaceAll('\\t', '\t').replaceAll('\\n', '\n');
 }
 
-function padded(cells: readonly string[], length: number): string[] {
+function padCells(cells: readonly string[], length: number): string[] {
   return Array.from({ length }, (_, at) => cells[at] ?? '');
 }

@@ -76,11 +76,11 @@ export async function authHeader(image: string): Promise<Record<string, string>>
   const registry = registryOf(image);
   const login = await readLogin(registry);
   const value = login === undefined ? {} : { ...login, serveraddress: keyOf(registry) };
-  return { 'X-Registry-Auth': encoded(value) };
+  return { 'X-Registry-Auth': encodeConfig(value) };
 }
 
 /** In docker's alphabet, with padding. */
-function encoded(value: object): string {
+function encodeConfig(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString('base64').replaceAll('+', '-').replaceAll('/', '_');
 }
 
@@ -90,7 +90,7 @@ export async function allLogins(): Promise<Record<string, string>> {
   const names = [...new Set([...Object.keys(auths), ...Object.keys(credHelpers)])];
   const logins = await Promise.all(names.map(async (name) => [name, await readLogin(name)] as const));
   const known = logins.filter(([, login]) => login !== undefined);
-  return { 'X-Registry-Config': encoded(Object.fromEntries(known)) };
+  return { 'X-Registry-Config': encodeConfig(Object.fromEntries(known)) };
 }
 
 export function keyOf(registry: string): string {

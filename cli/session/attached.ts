@@ -17,7 +17,7 @@ type Attached = Readonly<{
  * Attaches to a container, and returns its exit code, or 0 after the detach keys. `begin` starts it: attached before, so
  * that the first byte is not missed.
  */
-export async function attached(
+export async function runAttached(
   engine: Connection,
   id: string,
   { tty, stdin, detachKeys, passSignals }: Attached,

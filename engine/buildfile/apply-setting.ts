@@ -6,7 +6,7 @@ import { signalNumber } from '../lib/notations/signal-number.ts';
 import type { Healthcheck } from '../records/healthcheck.ts';
 import type { RunConfig } from '../records/run-config.ts';
 import { exposedPorts } from './expose.ts';
-import { quoted, quotedList, quotedNumber } from './go-text.ts';
+import { quote, quotedList, quotedNumber } from './go-text.ts';
 import type { CommandWords, Pair, Setting } from './instruction.ts';
 
 export type Settings = Readonly<{
@@ -41,10 +41,10 @@ export function applySetting(settings: Settings, step: Setting, toWords: (word: 
   });
   switch (step.kind) {
     case 'env':
-      return changed({ Env: withPairs(config.Env ?? [], step.pairs) }, `ENV${shown(step.pairs)}`);
+      return changed({ Env: withPairs(config.Env ?? [], step.pairs) }, `ENV${formatPairs(step.pairs)}`);
     case 'label': {
       const own = Object.fromEntries(step.pairs.map(({ name, value }) => [name, value]));
-      return changed({ Labels: { ...config.Labels, ...own } }, `LABEL${shown(step.pairs)}`);
+      return changed({ Labels: { ...config.Labels, ...own } }, `LABEL${formatPairs(step.pairs)}`);
     }
     case 'maintainer':
       return { settings: { ...settings, maintainer: step.maintainer }, comment: `MAINTAINER ${step.maintainer}` };
@@ -106,7 +106,7 @@ function withPairs(env: readonly string[], pairs: readonly Pair[]): string[] {
   return entries;
 }
 
-function shown(pairs: readonly Pair[]): string {
+function formatPairs(pairs: readonly Pair[]): string {
   return pairs.map(({ name, value }) => ` ${name}=${value}`).join('');
 }
 
@@ -122,7 +122,7 @@ function withoutEndSlash(path: string): string {
 
 /** As Go shows the fields of a check. */
 function shownCheck({ Test = [], Interval = 0, Timeout = 0, StartPeriod = 0, Retries = 0 }: Healthcheck): string {
-  const times = [Interval, Timeout, StartPeriod].map((ns) => quoted(goDurationText(ns))).join(' ');
+  const times = [Interval, Timeout, StartPeriod].map((ns) => quote(goDurationText(ns))).join(' ');
   return `HEALTHCHECK &{${quotedList(Test)} ${times} ${quotedNumber(Retries)}}`;
 }
 

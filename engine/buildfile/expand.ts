@@ -1,5 +1,5 @@
 import { EngineError } from '../lib/errors.ts';
-import { quoted } from './go-text.ts';
+import { quote } from './go-text.ts';
 import { withoutMatch, withReplaced } from './shell-pattern.ts';
 
 /** The parameters of an expansion. */
@@ -37,7 +37,7 @@ function expanded(word: string, variables: Variables, escape: string): Result {
     return new Expansion(word, variables, escape).upTo(undefined);
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
-    throw new EngineError('invalid', `failed to process ${quoted(word)}: ${error.message}`);
+    throw new EngineError('invalid', `failed to process ${quote(word)}: ${error.message}`);
   }
 }
 

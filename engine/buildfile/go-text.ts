@@ -12,24 +12,24 @@ const ESCAPES: ReadonlyMap<string, string> = new Map(
 );
 
 /** A text in double quotes, as Go's `%q` writes it. */
-export function quoted(text: string): string {
+export function quote(text: string): string {
   return `"${Array.from(text)
-    .map((sign) => (sign === '"' ? '\\"' : escaped(sign)))
+    .map((sign) => (sign === '"' ? '\\"' : escapeSign(sign)))
     .join('')}"`;
 }
 
 /** A list of texts as `%q` writes it: `["a" "b"]`. */
 export function quotedList(words: readonly string[] | null): string {
-  return `[${(words ?? []).map(quoted).join(' ')}]`;
+  return `[${(words ?? []).map(quote).join(' ')}]`;
 }
 
 /** A number as `%q` writes it: as the character that it stands for. */
 export function quotedNumber(value: number): string {
   const sign = String.fromCodePoint(value);
-  return `'${sign === "'" ? "\\'" : escaped(sign)}'`;
+  return `'${sign === "'" ? "\\'" : escapeSign(sign)}'`;
 }
 
-function escaped(sign: string): string {
+function escapeSign(sign: string): string {
   const known = ESCAPES.get(sign);
   if (known !== undefined) return known;
   if (sign === ' ' || !/[\p{C}\p{Z}]/u.test(sign)) return sign;

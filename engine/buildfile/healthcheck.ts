@@ -2,7 +2,7 @@ import { EngineError } from '../lib/errors.ts';
 import { goDurationNs } from '../lib/notations/go-duration.ts';
 import type { Healthcheck } from '../records/healthcheck.ts';
 import { flag, readFlags } from './flags.ts';
-import { quoted } from './go-text.ts';
+import { quote } from './go-text.ts';
 import type { Line } from './parse.ts';
 
 const MIN_NS = 1_000_000;
@@ -17,7 +17,7 @@ export function healthcheckOf({ args, flags: written, isJson }: Line): Healthche
   }
   const flags = readFlags(written, ['interval', 'timeout', 'start-period', 'retries']);
   if (kind !== 'CMD') {
-    throw new EngineError('invalid', `Unknown type ${quoted(kind)} in HEALTHCHECK (try CMD)`);
+    throw new EngineError('invalid', `Unknown type ${quote(kind)} in HEALTHCHECK (try CMD)`);
   }
   if (command.length === 0) throw new EngineError('invalid', 'Missing command after HEALTHCHECK CMD');
   const retries = retriesOf(flag(flags, 'retries'));
@@ -35,19 +35,19 @@ export function healthcheckOf({ args, flags: written, isJson }: Line): Healthche
 function durationOf(name: string, text: string): number {
   if (text === '') return 0;
   const ns = goDurationNs(text);
-  if (ns < MIN_NS) throw new EngineError('invalid', `Interval ${quoted(name)} cannot be less than 1ms`);
+  if (ns < MIN_NS) throw new EngineError('invalid', `Interval ${quote(name)} cannot be less than 1ms`);
   return ns;
 }
 
 function retriesOf(text: string): number {
   if (text === '') return 0;
   if (!/^[+-]?\d+$/.test(text)) {
-    throw new EngineError('invalid', `strconv.ParseInt: parsing ${quoted(text)}: invalid syntax`);
+    throw new EngineError('invalid', `strconv.ParseInt: parsing ${quote(text)}: invalid syntax`);
   }
   const retries = Number(text);
   if (retries < 1) throw new EngineError('invalid', `--retries must be at least 1 (not ${retries})`);
   if (retries > 2 ** 31 - 1) {
-    throw new EngineError('invalid', `strconv.ParseInt: parsing ${quoted(text)}: value out of range`);
+    throw new EngineError('invalid', `strconv.ParseInt: parsing ${quote(text)}: value out of range`);
   }
   return retries;
 }

@@ -44,7 +44,7 @@ export function parseFile(text: string): ParsedFile {
     if (first === undefined) break;
     const start = source.number;
     directives.look(first.trimStart());
-    const whole = joined(first, source, directives);
+    const whole = joinLines(first, source, directives);
     if (whole.text === '') continue;
     if (whole.hasEmptyLine) warnings.push(`[WARNING]: Empty continuation line found in:\n    ${whole.text}`);
     lines.push(withHeredocs(parseLine(whole.text, directives.escape, start), source, directives.escape));
@@ -104,7 +104,11 @@ function withoutReturn(line: string): string {
 }
 
 /** A line with its continuations. Comments between them are skipped, and empty lines, with docker's warning. */
-function joined(first: string, source: SourceLines, directives: Directives): { text: string; hasEmptyLine: boolean } {
+function joinLines(
+  first: string,
+  source: SourceLines,
+  directives: Directives,
+): { text: string; hasEmptyLine: boolean } {
   let { text, isContinued } = directives.continued(withoutComment(first.trimStart()));
   if (!isContinued && text === '') return { text, hasEmptyLine: false };
   let hasEmptyLine = false;

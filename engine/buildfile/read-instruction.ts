@@ -1,6 +1,6 @@
 import { EngineError } from '../lib/errors.ts';
 import { flag, readFlags } from './flags.ts';
-import { quoted } from './go-text.ts';
+import { quote } from './go-text.ts';
 import { healthcheckOf } from './healthcheck.ts';
 import type { Arg, CommandWords, Copy, From, Instruction, Pair, Run, Setting } from './instruction.ts';
 import { mountOption } from './mount-option.ts';
@@ -132,7 +132,7 @@ function fromOf({ args, flags }: Line): Omit<From, 'code' | 'number'> {
   const name = isNamed ? args[2]!.toLowerCase() : '';
   if (isNamed && !STAGE_NAME.test(name)) {
     const why = "name can't start with a number or contain symbols";
-    throw new EngineError('invalid', `invalid name for build stage: ${quoted(args[2]!)}, ${why}`);
+    throw new EngineError('invalid', `invalid name for build stage: ${quote(args[2]!)}, ${why}`);
   }
   const read = readFlags(flags, ['platform']);
   return { kind: 'from', base: args[0]!, name, platform: flag(read, 'platform') };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { allowed, exitCodeOf, isAlive, transition, type ContainerState, type Status } from './state.ts';
+import { isAllowedStep, exitCodeOf, isAlive, transition, type ContainerState, type Status } from './state.ts';
 
 const statuses = [
   'created',
@@ -39,7 +39,7 @@ for (const from of statuses) {
   for (const to of statuses) {
     const expected = steps.has(`${from} ${to}`);
     test(`the step from ${from} to ${to} is ${expected ? 'allowed' : 'refused'}`, () => {
-      assert.equal(allowed(from, to), expected);
+      assert.equal(isAllowedStep(from, to), expected);
     });
   }
 }

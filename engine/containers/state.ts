@@ -49,13 +49,13 @@ const next: Record<Status, readonly Status[]> = {
 };
 
 /** Whether a container may go from one state to the other. */
-export function allowed(from: Status, to: Status): boolean {
+export function isAllowedStep(from: Status, to: Status): boolean {
   return next[from].includes(to);
 }
 
 /** The new state. Throws `conflict` if the change is not allowed. */
 export function transition<S extends ContainerState>(from: ContainerState, to: S): S {
-  if (!allowed(from.status, to.status)) {
+  if (!isAllowedStep(from.status, to.status)) {
     throw new EngineError('conflict', `a container that is ${from.status} cannot become ${to.status}`);
   }
   return to;

@@ -36,14 +36,14 @@ port.on('message', (message: ToWorker) => {
   }
   const { id } = message;
   // oxlint-disable-next-line typescript/no-floating-promises -- what fails here ends the thread, and fails what it was at
-  if ('start' in message) void perform(id, message.start);
+  if ('start' in message) void handleWork(id, message.start);
   else if ('chunks' in message) arriving.get(id)?.push(message.chunks);
   else if ('end' in message) arriving.get(id)?.end(message.end.failure);
   else if ('taken' in message) outgoing.get(id)?.giveBack(message.taken);
   else outgoing.get(id)?.stop();
 });
 
-async function perform(id: number, work: Work): Promise<void> {
+async function handleWork(id: number, work: Work): Promise<void> {
   // Before the first wait, because chunks, or answers to them, may be the next messages.
   if (work.kind === 'place') arriving.set(id, new ArrivingStream((consumed) => tell({ id, consumed })));
   if (work.kind === 'pack') outgoing.set(id, new OutgoingChunks((output) => tell({ id, output }, [output.buffer])));

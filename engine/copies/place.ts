@@ -14,7 +14,7 @@ import {
   type BytePath,
   type Timespec,
 } from '../host/files/openat.ts';
-import { innerParts, shown } from '../layers/tar/entry-names.ts';
+import { innerParts, quotePath } from '../layers/tar/entry-names.ts';
 import { makeNode, setXattrs, TYPE } from '../layers/tar/node-attributes.ts';
 import { badArchive, type TarEntry } from '../layers/tar/tar-header.ts';
 import type { TarSink } from '../layers/tar/tar-reader.ts';
@@ -63,7 +63,7 @@ export class Placer implements TarSink, Disposable {
     try {
       this.#add(entry, this.#folder(parts.slice(0, -1)), name, parts);
     } catch (error) {
-      throw explained(error, entry);
+      throw explainEntryError(error, entry);
     }
   }
 
@@ -84,7 +84,7 @@ export class Placer implements TarSink, Disposable {
       setAttributes(fd, { ...this.#ownerOf(entry), mode: entry.mode, mtime: entry.mtime });
       setXattrs(this.#parent!.fd, name, entry);
     } catch (error) {
-      throw explained(error, entry);
+      throw explainEntryError(error, entry);
     } finally {
       closeSync(fd);
     }
@@ -140,7 +140,7 @@ export class Placer implements TarSink, Disposable {
         this.#finishFolder(entry, folder, name, parts);
         return;
       case 'symlink':
-        if (entry.linkPath === '') throw badArchive(`the link ${shown(entry.path)} has no target`);
+        if (entry.linkPath === '') throw badArchive(`the link ${quotePath(entry.path)} has no target`);
         symlinkAt(entry.linkPath, folder, name);
         chownAt(folder, name, uid, gid);
         setXattrs(folder, name, entry);
@@ -219,9 +219,9 @@ export class Placer implements TarSink, Disposable {
   #refuseOtherKind(isFolder: boolean, becomesFolder: boolean, parts: Parts): void {
     if (!this.#options.keepsKinds || isFolder === becomesFolder) return;
     const place = `/${this.#place.join('/')}`;
-    const path = shown([place === '/' ? '' : place, ...parts].join('/'));
+    const path = quotePath([place === '/' ? '' : place, ...parts].join('/'));
     const [old, next] = isFolder ? ['directory', 'non-directory'] : ['non-directory', 'directory'];
-    throw new EngineError('invalid', `cannot overwrite ${old} ${path} with ${next} ${shown(place)}`);
+    throw new EngineError('invalid', `cannot overwrite ${old} ${path} with ${next} ${quotePath(place)}`);
   }
 
   #ownerOf({ uid, gid }: TarEntry): { uid: number; gid: number } {
@@ -255,19 +255,19 @@ function refuseReadOnly(root: number, held: number): void {
 /** The parts of a name below the folder `place`. Throws for a name that leads out of it. */
 function partsOf(path: BytePath, place: string, what = (name: string): string => name): BytePath[] {
   const parts = innerParts(path);
-  if (parts === undefined) throw badArchive(`${what(shown(path))} is outside of ${JSON.stringify(place)}`);
+  if (parts === undefined) throw badArchive(`${what(quotePath(path))} is outside of ${JSON.stringify(place)}`);
   return parts;
 }
 
 /** A failure of the kernel in terms of the archive. */
-function explained(error: unknown, entry: TarEntry): unknown {
-  const name = shown(entry.path);
+function explainEntryError(error: unknown, entry: TarEntry): unknown {
+  const name = quotePath(entry.path);
   if (hasCode(error, 'EROFS'))
     return new EngineError('forbidden', 'mounted volume is marked read-only', { cause: error });
   if (hasCode(error, 'ENAMETOOLONG')) return badArchive(`the name ${name.slice(0, 80)}… is too long`, error);
   if (hasCode(error, 'EFBIG')) return badArchive(`${name} is larger than a file can be`, error);
   if (entry.type === 'link') {
-    const target = shown(entry.linkPath);
+    const target = quotePath(entry.linkPath);
     if (hasCode(error, 'ENOENT')) return badArchive(`${name} is a link to ${target}, which does not exist`, error);
     if (hasCode(error, 'EPERM')) return badArchive(`${name} is a link to ${target}, which is a folder`, error);
     if (hasCode(error, 'EXDEV')) return badArchive(`${name} is a link to ${target}, which is on another mount`, error);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { EngineError } from '../lib/errors.ts';
 import { messageOf } from '../lib/failure-message.ts';
-import { described } from '../log.ts';
+import { describeError } from '../log.ts';
 import { errorStatus } from './errors.ts';
 
 /** Error of `await using` when both the work and its undoing fail. */
@@ -19,7 +19,7 @@ test('a client hears the first failure, not that undoing it failed too', () => {
 });
 
 test('the log names both', () => {
-  const { error, suppressed } = described(both) as Record<string, { message: string }>;
+  const { error, suppressed } = describeError(both) as Record<string, { message: string }>;
 
   assert.equal(error?.message, 'not unmounted');
   assert.equal(suppressed?.message, 'No such container: x');

@@ -21,21 +21,21 @@ export function proxyFor(url: URL, environment: Environment = process.env): URL 
   const { http, https, none } = proxySettings(environment);
   const [name, value] = url.protocol === 'https:' ? ['HTTPS_PROXY', https] : ['HTTP_PROXY', http];
   if (value === '' || goesDirect(url, none)) return undefined;
-  const proxy = parsed(value);
+  const proxy = parseProxy(value);
   if (proxy === undefined) throw new EngineError('failed', `the environment's ${name} is not an address of a proxy`);
   return proxy;
 }
 
 /** The value of a proxy's variable as docker shows it: without name and password. */
 export function shownProxy(value: string): string {
-  const proxy = parsed(value);
+  const proxy = parseProxy(value);
   if (proxy === undefined) return value.replace(/^.*@/s, 'xxxxx:xxxxx@');
   if (proxy.username === '' && proxy.password === '') return value;
   return value.replace(/^(.*:\/\/)?.*@/s, '$1xxxxx:xxxxx@');
 }
 
 /** The scheme may be missing. */
-function parsed(value: string): URL | undefined {
+function parseProxy(value: string): URL | undefined {
   return [value, `http://${value}`]
     .filter((text) => URL.canParse(text))
     .map((text) => new URL(text))

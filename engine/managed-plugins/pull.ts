@@ -11,7 +11,7 @@ import {
   type Reference,
 } from '../images/names/reference.ts';
 import { manifestForHost } from '../images/transfers/platform.ts';
-import { explained } from '../images/transfers/pull.ts';
+import { explainRegistryError } from '../images/transfers/pull.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
 import type { Credentials } from '../registry/auth/credentials.ts';
@@ -46,7 +46,7 @@ export async function pullPlugin(engine: Needs, { name: asked, credentials, sign
       return privilegesOf(config);
     });
   } catch (error) {
-    throw explained(error, reference);
+    throw explainRegistryError(error, reference);
   }
 }
 

@@ -62,7 +62,7 @@ export function refusalOf({ status, statusText, body, challenge, retryAfter }: R
   }
   const told = CHALLENGES.get(challenge?.error ?? '');
   if (told !== undefined) return coded(told, challenge?.error_description, { status, retryAfter });
-  const json = parsed(body);
+  const json = parseBody(body);
   const [first] = Array.isArray(json.errors) ? (json.errors as unknown[]) : [];
   if (typeof first === 'object' && first !== null && 'code' in first) {
     const { code, message } = first as { code: unknown; message?: unknown };
@@ -77,7 +77,7 @@ export function refusalOf({ status, statusText, body, challenge, retryAfter }: R
 
 /** The server's own words, as JSON or as a short plain text; proxies answer with whole pages. */
 function reasonIn(body: string): string {
-  const json = parsed(body);
+  const json = parseBody(body);
   const [first] = Array.isArray(json.errors) ? (json.errors as unknown[]) : [];
   const told = typeof first === 'object' && first !== null && 'message' in first ? first.message : json.details;
   if (typeof told === 'string') return oneLine(told);
@@ -96,7 +96,7 @@ function coded(code: string, message: string | undefined, details: Details): Reg
   return new RegistryError(`${words}: ${message || (DEFAULT_TEXTS.get(code) ?? words)}`, { ...details, code });
 }
 
-function parsed(body: string): Record<string, unknown> {
+function parseBody(body: string): Record<string, unknown> {
   try {
     const json = parseBoundedJson(body);
     return typeof json === 'object' && json !== null ? (json as Record<string, unknown>) : {};

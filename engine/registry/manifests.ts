@@ -92,9 +92,9 @@ export function parseManifest(
   if (isOld && wanted === 'image') return { digest, old: parseOldManifest(signed, digest) };
   const json = parseJson(bytes);
   const type = typeof json.mediaType === 'string' && json.mediaType !== '' ? json.mediaType : contentType;
-  if (type === DOCKER_LIST || type === OCI_INDEX) return { digest, index: checked(checkedIndex, json, digest) };
+  if (type === DOCKER_LIST || type === OCI_INDEX) return { digest, index: checkDocument(checkedIndex, json, digest) };
   if (type === DOCKER_MANIFEST || type === OCI_MANIFEST) {
-    const image = checked(checkedManifest, json, digest);
+    const image = checkDocument(checkedManifest, json, digest);
     checkTypes(image, CONFIGS[wanted]);
     return { digest, image };
   }
@@ -124,7 +124,7 @@ function checkTypes({ config, layers }: ImageManifest, configs: ReadonlySet<stri
   }
 }
 
-function checked<T>(
+function checkDocument<T>(
   schema: {
     Check(value: unknown): value is T;
     Errors(value: unknown): [boolean, { instancePath?: string; message?: string }[]];

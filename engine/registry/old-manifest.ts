@@ -46,9 +46,9 @@ const Protected = lazyCheck(Type.Object({ formatLength: Type.Integer({ minimum: 
  * The owner of the keys does not count, as manifests bring their keys along too.
  */
 export function signedPart(bytes: Buffer): Buffer {
-  const outer = parsed(bytes.toString());
+  const outer = parsePayload(bytes.toString());
   if (!Signatures.Check(outer)) throw new RegistryError('invalid manifest of schema 1: it has no signatures');
-  const [part] = outer.signatures.map((each) => parsed(Buffer.from(each.protected, 'base64url').toString()));
+  const [part] = outer.signatures.map((each) => parsePayload(Buffer.from(each.protected, 'base64url').toString()));
   if (!Protected.Check(part) || part.formatLength > bytes.length) {
     throw new RegistryError('invalid manifest of schema 1: its signature does not say what it is about');
   }
@@ -57,7 +57,7 @@ export function signedPart(bytes: Buffer): Buffer {
 
 /** Reads the signed part. Refusals are in dockerd's words. */
 export function parseOldManifest(bytes: Buffer, digest: string): OldManifest {
-  const json = parsed(bytes.toString());
+  const json = parsePayload(bytes.toString());
   if (!Manifest.Check(json)) {
     const [, [first]] = Manifest.Errors(json);
     throw new RegistryError(`invalid manifest ${digest}: ${first?.instancePath || 'it'} ${first?.message ?? ''}`);
@@ -73,7 +73,7 @@ export function parseOldManifest(bytes: Buffer, digest: string): OldManifest {
 type Step = OldLayer & { id: string; parent: string };
 
 function stepOf(blob: string, json: string): Step {
-  const settings = parsed(json);
+  const settings = parsePayload(json);
   if (!Settings.Check(settings)) throw new RegistryError('invalid manifest of schema 1: settings without an id');
   const { id, parent = '', throwaway = false } = settings;
   if (!/^[0-9a-f]{64}$/.test(id)) throw new RegistryError(`image ID ${JSON.stringify(id)} is invalid`);
@@ -99,7 +99,7 @@ function inOrder(steps: readonly Step[]): Step[] {
   return kept;
 }
 
-function parsed(text: string): unknown {
+function parsePayload(text: string): unknown {
   try {
     return parseBoundedJson(text);
   } catch (error) {

@@ -101,7 +101,7 @@ async function ask(
 }
 
 function hitsIn(body: Buffer): Hit[] {
-  const json = parsed(body);
+  const json = parseAnswer(body);
   if (!answer.Check(json)) throw new RegistryError('the answer of the index is not a list of results');
   return (json.results ?? []).map((result) => ({
     name: result.name,
@@ -112,7 +112,7 @@ function hitsIn(body: Buffer): Hit[] {
   }));
 }
 
-function parsed(body: Buffer): unknown {
+function parseAnswer(body: Buffer): unknown {
   try {
     return parseBoundedJson(body.toString());
   } catch {

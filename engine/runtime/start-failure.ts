@@ -107,17 +107,17 @@ function lastError(directory: string, { log }: Files): string | undefined {
 }
 
 function errorIn(line: string): string | undefined {
-  const entry = parsed(line) as { level?: unknown; msg?: unknown } | null | undefined;
+  const entry = parseLine(line) as { level?: unknown; msg?: unknown } | null | undefined;
   const isError = entry?.level === 'error' || entry?.level === 'fatal';
   return isError && typeof entry.msg === 'string' ? entry.msg : undefined;
 }
 
 function commandOf(directory: string, files: Files): string {
-  const described = parsed(read(directory, files.process)) as (Process & { process?: Process }) | undefined;
+  const described = parseLine(read(directory, files.process)) as (Process & { process?: Process }) | undefined;
   return (described?.process ?? described)?.args?.[0] ?? '';
 }
 
-function parsed(text: string): unknown {
+function parseLine(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {

@@ -32,7 +32,7 @@ export class Trash implements AsyncDisposable {
    */
   take(path: string, forget: () => void = () => undefined): void {
     const place = join(this.#directory, newId());
-    const isThere = moved(path, place);
+    const isThere = moveIfExists(path, place);
     try {
       forget();
     } catch (error) {
@@ -71,7 +71,7 @@ export class Trash implements AsyncDisposable {
 }
 
 /** Returns whether `path` existed. */
-function moved(from: string, to: string): boolean {
+function moveIfExists(from: string, to: string): boolean {
   try {
     renameSync(from, to);
     return true;

@@ -30,12 +30,18 @@ export function callerText({ key, underWay, windows }: CallerState, nowSeconds: 
 /** Formats a caller's limits, and the rest of each. */
 export function limitsText(lines: readonly LimitLine[], nowSeconds: number): string {
   const rows = lines.map(({ name, limit, used, left, reset }) => {
-    return [name, rounded(limit), rounded(used), rounded(left), reset === 0 ? '' : until(reset, nowSeconds)];
+    return [
+      name,
+      formatRounded(limit),
+      formatRounded(used),
+      formatRounded(left),
+      reset === 0 ? '' : until(reset, nowSeconds),
+    ];
   });
   return table([['LIMIT', 'OF', 'USED', 'LEFT', 'UNTIL'], ...rows]);
 }
 
-function rounded(value: number | null): string {
+function formatRounded(value: number | null): string {
   return value === null ? 'off' : String(Math.round(value * 1000) / 1000);
 }
 

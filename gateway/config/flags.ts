@@ -58,7 +58,7 @@ Signals: SIGHUP reads the file again, SIGTERM ends when the requests under way a
 const KEYS = { upstream: 'upstream', listen: 'listen', workers: 'workers' } as const;
 
 export function parseCommand(argv: readonly string[]): Command {
-  const { values, positionals } = parsed(argv);
+  const { values, positionals } = parseArguments(argv);
   if (values.help === true) return { kind: 'help' };
   if (values.version === true) return { kind: 'version' };
   const [verb, ...rest] = positionals;
@@ -98,7 +98,7 @@ export function parseCommand(argv: readonly string[]): Command {
   throw new UsageError(`unknown arguments: ${positionals.join(' ')}; see --help`);
 }
 
-function parsed(argv: readonly string[]) {
+function parseArguments(argv: readonly string[]) {
   try {
     return parseArgs({
       args: [...argv],

@@ -71,7 +71,7 @@ export class CredentialPlaces {
   #inHeaders(headers: IncomingHttpHeaders): Shown[] {
     return this.#headers.flatMap((name) => {
       const value = headers[name];
-      return typeof value === 'string' ? [shown(value, { name, value })] : [];
+      return typeof value === 'string' ? [showCredential(value, { name, value })] : [];
     });
   }
 
@@ -81,7 +81,7 @@ export class CredentialPlaces {
     if (this.#parameters.length === 0 || mark < 0) return [];
     const query = new URLSearchParams(url.slice(mark));
     const values = this.#parameters.flatMap((name) => query.getAll(name));
-    return values.map((value) => shown(value, { name: 'authorization', value: `Bearer ${value}` }));
+    return values.map((value) => showCredential(value, { name: 'authorization', value: `Bearer ${value}` }));
   }
 
   #inCookies({ cookie }: IncomingHttpHeaders): Shown | undefined {
@@ -90,7 +90,8 @@ export class CredentialPlaces {
       const equals = pair.indexOf('=');
       const name = pair.slice(0, equals).trim();
       const value = pair.slice(equals + 1).trim();
-      if (this.#cookies.includes(name)) return shown(value, { name: 'cookie', value: `${name}=${value}` }, true);
+      if (this.#cookies.includes(name))
+        return showCredential(value, { name: 'cookie', value: `${name}=${value}` }, true);
     }
     return undefined;
   }
@@ -109,7 +110,7 @@ function meaningOf({ credential, header }: Shown): string {
 }
 
 /** Checks the syntax of a Bearer token, wherever the token stands. */
-function shown(token: string, header: Header, isCookie = false): Shown {
+function showCredential(token: string, header: Header, isCookie = false): Shown {
   return { credential: credentialIn(`Bearer ${token}`), isCookie, header };
 }
 

@@ -61,7 +61,7 @@ export function handleRequest(
   };
   gateway.counts.underWay += 1;
   res.exchange = exchange;
-  res.on('close', closed);
+  res.on('close', handleClose);
   if (connection.arrive(exchange)) return start(exchange);
   gateway.pipelined += 1;
   if (gateway.pipelined <= MAX_PIPELINED) return;
@@ -145,11 +145,11 @@ type Step = (exchange: Exchange) => void | Promise<void>;
 function admit(exchange: Exchange, endpoint: Endpoint, next: Step, points?: number): void | Promise<void> {
   const decision = exchange.gateway.limiter.admit(exchange.caller, endpoint, points);
   return decision instanceof Promise
-    ? decision.then((decided) => admitted(exchange, decided, next))
-    : admitted(exchange, decision, next);
+    ? decision.then((decided) => applyDecision(exchange, decided, next))
+    : applyDecision(exchange, decision, next);
 }
 
-function admitted(exchange: Exchange, decision: Decision, next: Step): void | Promise<void> {
+function applyDecision(exchange: Exchange, decision: Decision, next: Step): void | Promise<void> {
   exchange.decision = decision;
   exchange.gateway.topCallers.note(exchange.caller.key, decision.allowed);
   if (!decision.allowed) {
@@ -211,7 +211,7 @@ async function forwardWith(exchange: Exchange, body: HeldBody): Promise<void> {
   if (await awaitBody(exchange, body)) forward(exchange, body);
 }
 
-function closed(this: ClientResponse): void {
+function handleClose(this: ClientResponse): void {
   if (this.exchange !== undefined) closeExchange(this.exchange);
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { shortened } from '../../lib/notations/field-schemas.ts';
+import { shortenText } from '../../lib/notations/field-schemas.ts';
 import type { TaskState } from '../state/records.ts';
 import type { ReportMessage } from '../wire/task-messages.ts';
 import type { TaskStore } from './store.ts';
@@ -96,7 +96,7 @@ export class Reports implements Disposable {
       if (task === undefined || task.acknowledged) continue;
       const { status } = task;
       const { message, error } = status;
-      const texts = { message: shortened(message), ...(error !== undefined && { error: shortened(error) }) };
+      const texts = { message: shortenText(message), ...(error !== undefined && { error: shortenText(error) }) };
       tasks.push({ id, status: { ...status, ...texts } });
       bytes += JSON.stringify(status).length;
     }

@@ -78,7 +78,7 @@ export function newRequest(): KeyPair & Readonly<{ csr: string }> {
 function certificateRequest({ publicKey, privateKey }: KeyPair): string {
   const version = integer(Buffer.from([0]));
   const body = sequence(version, nameOf({ name: 'swarm-node' }), spki(publicKey), explicit(0));
-  return pem('CERTIFICATE REQUEST', signed(body, privateKey));
+  return pem('CERTIFICATE REQUEST', signBody(body, privateKey));
 }
 
 /** A new authority with a certificate of its own, for twenty years. */
@@ -91,7 +91,7 @@ export function newAuthority(name: string, now: Temporal.Instant): Authority {
     extension(OID.subjectKey, false, octets(keyId(key))),
   ];
   const body = certificateBody(nameOf({ name }), nameOf({ name }), key, lifeOf(now, ROOT_HOURS * 3600), extensions);
-  return { certificate: pem('CERTIFICATE', signed(body, privateKey)), key: privateKey };
+  return { certificate: pem('CERTIFICATE', signBody(body, privateKey)), key: privateKey };
 }
 
 /** A certificate for a server and client of TLS, in PEM. */
@@ -109,7 +109,7 @@ export function issue(authority: Authority, wanted: Wanted): string {
   ];
   const life = lifeOf(wanted.now, wanted.lifeSeconds);
   const body = certificateBody(nameOf(wanted.subject), issuerOf(authority), spki(wanted.publicKey), life, extensions);
-  return pem('CERTIFICATE', signed(body, authority.key));
+  return pem('CERTIFICATE', signBody(body, authority.key));
 }
 
 /** The list of revoked certificates, in DER, for a year. */
@@ -124,7 +124,7 @@ export function revocationList(
   const from = time(now.subtract({ hours: BACKDATED_HOURS }));
   const until = time(now.add({ hours: ROOT_HOURS }));
   const list = entries.length === 0 ? [] : [sequence(...entries)];
-  return signed(
+  return signBody(
     sequence(integer(Buffer.from([1])), ALGORITHM, issuerOf(authority), from, until, ...list),
     authority.key,
   );
@@ -157,7 +157,7 @@ function certificateBody(subject: Der, issuer: Der, key: Buffer, life: Der, exte
   );
 }
 
-function signed(body: Der, privateKey: string): Buffer {
+function signBody(body: Der, privateKey: string): Buffer {
   return sequence(body, ALGORITHM, bits(sign('sha256', body, createPrivateKey(privateKey))));
 }
 

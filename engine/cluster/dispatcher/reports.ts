@@ -1,4 +1,4 @@
-import { shortened } from '../../lib/notations/field-schemas.ts';
+import { shortenText } from '../../lib/notations/field-schemas.ts';
 import type { Draft } from '../state/draft.ts';
 import { compareStates, isOfAgent } from '../state/task-states.ts';
 import type { ReportMessage } from '../wire/task-messages.ts';
@@ -18,8 +18,8 @@ export function applyReport(draft: Draft, node: string, { tasks }: ReportMessage
       updatedAt: now.toString(),
       status: {
         ...rest,
-        message: shortened(message),
-        ...(error === undefined ? {} : { error: shortened(error) }),
+        message: shortenText(message),
+        ...(error === undefined ? {} : { error: shortenText(error) }),
         ...(startedAt === undefined ? {} : { startedAt }),
         ...(container === undefined ? {} : { container }),
       },

@@ -194,12 +194,12 @@ function sameWords(words: readonly string[], wanted: readonly string[]): boolean
  */
 async function endOf(pid: number, socketPath: string, clock: Clock): Promise<void> {
   while (isAlive(pid)) {
-    await closed(connect(socketPath));
+    await waitForClose(connect(socketPath));
     await sleep(clock, LOOK_MS);
   }
 }
 
-async function closed(socket: Socket): Promise<void> {
+async function waitForClose(socket: Socket): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   socket.on('error', () => undefined); // 'close' follows
   socket.once('close', () => resolve());

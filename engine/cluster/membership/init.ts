@@ -164,14 +164,14 @@ async function putAll(
   { cluster, nodes, extra = [] }: { cluster: ClusterRecord; nodes: readonly NodeRecord[]; extra?: readonly Op[] },
 ): Promise<void> {
   const ops: Op[] = [
-    { put: keyOf('cluster', ''), value: stored(cluster) },
-    ...nodes.map((node) => ({ put: keyOf('node', node.id), value: stored(node) })),
+    { put: keyOf('cluster', ''), value: serializeRecord(cluster) },
+    ...nodes.map((node) => ({ put: keyOf('node', node.id), value: serializeRecord(node) })),
     ...extra,
   ];
   await etcd.store({}, ops, 10_000);
 }
 
-function stored(record: object): string {
+function serializeRecord(record: object): string {
   const { version: _version, ...rest } = record as { version?: number };
   return JSON.stringify(rest);
 }

@@ -2,7 +2,7 @@ import { restartOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
 import { hasEnded } from '../state/task-states.ts';
-import { stored } from './moments.ts';
+import { plausibleMoment } from './moments.ts';
 import { endedByItself, wantedOf } from './places.ts';
 import { isLost } from './restart.ts';
 import type { Turn } from './turn.ts';
@@ -24,7 +24,7 @@ export function promote(
 ): Temporal.Instant | undefined {
   const task = wantedOf(tasks);
   if (task?.desired !== 'ready') return undefined;
-  const created = stored(task.createdAt, turn.now);
+  const created = plausibleMoment(task.createdAt, turn.now);
   const before = tasks[tasks.indexOf(task) - 1];
   const patience = created.add({ seconds: MAX_WAIT_SECONDS });
   const isGone = before === undefined || hasEnded(before.status.state) || isLost(draft, before);

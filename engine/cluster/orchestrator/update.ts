@@ -2,7 +2,7 @@ import { isUpdating, updateOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
 import { compareStates, hasEnded, isWanted } from '../state/task-states.ts';
-import { stored } from './moments.ts';
+import { plausibleMoment } from './moments.ts';
 import { finishedOf, Places, wantedOf } from './places.ts';
 import { Earliest, type Turn } from './turn.ts';
 import { failureOf, firstNewOf, isOf, stopOrRollBack } from './update-failure.ts';
@@ -77,7 +77,7 @@ function begun(draft: Draft, service: Service, isDirty: boolean, turn: Turn): St
 function isSettling(first: Task, ns: number, look: Earliest, { now }: Turn): boolean {
   const { state } = first.status;
   if (compareStates(state, 'running') < 0) return true;
-  const until = stored(first.updatedAt, now)
+  const until = plausibleMoment(first.updatedAt, now)
     .subtract(lifeOf(first))
     .add({ milliseconds: Math.ceil(ns / 1e6) });
   look.at(until);

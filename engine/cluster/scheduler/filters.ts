@@ -14,26 +14,26 @@ export function filtersOf(record: TemplateRecord): readonly Filter[] {
   const ports = hostPortsOf(record);
   return [
     {
-      reason: (nodes) => `${counted(nodes)} not available for new tasks`,
+      reason: (nodes) => `${formatCount(nodes)} not available for new tasks`,
       admits: ({ node }) => node.status.state === 'ready' && node.spec.availability === 'active',
     },
     {
-      reason: (nodes) => `insufficient resources on ${counted(nodes)}`,
+      reason: (nodes) => `insufficient resources on ${formatCount(nodes)}`,
       admits: (load) => load.has(reservations),
     },
     {
-      reason: (nodes) => `missing plugin on ${counted(nodes)}`,
+      reason: (nodes) => `missing plugin on ${formatCount(nodes)}`,
       admits: ({ node }) =>
         plugins.every(({ type, name }) =>
           node.description?.engine.plugins.some((plugin) => plugin.type === type && plugin.name === name),
         ),
     },
     {
-      reason: (nodes) => `scheduling constraints not satisfied on ${counted(nodes)}`,
+      reason: (nodes) => `scheduling constraints not satisfied on ${formatCount(nodes)}`,
       admits: ({ node }) => parsed.every((constraint) => satisfies(node, constraint)),
     },
     {
-      reason: (nodes) => `host-mode port already in use on ${counted(nodes)}`,
+      reason: (nodes) => `host-mode port already in use on ${formatCount(nodes)}`,
       admits: (load) => ports.every((port) => !load.publishes(port)),
     },
   ];
@@ -64,7 +64,7 @@ function refusalOf(filters: readonly Filter[], refused: readonly number[]): stri
   return reasons.length === 0 ? 'no suitable node' : `no suitable node (${reasons.join('; ')})`;
 }
 
-function counted(nodes: number): string {
+function formatCount(nodes: number): string {
   return nodes === 1 ? '1 node' : `${nodes} nodes`;
 }
 

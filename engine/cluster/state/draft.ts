@@ -33,14 +33,14 @@ export class Draft implements View {
 
   get<K extends Kind>(kind: K, id: string): Stored<K> | undefined {
     const change = this.#changes.get(kind)?.get(id);
-    return change === undefined ? this.#base.get(kind, id) : seen<K>(change);
+    return change === undefined ? this.#base.get(kind, id) : draftRecord<K>(change);
   }
 
   *all<K extends Kind>(kind: K): Generator<Stored<K>, undefined> {
     const changed = this.#changes.get(kind);
     for (const record of this.#base.all(kind)) if (changed?.has(idOf(kind, record)) !== true) yield record;
     for (const change of changed?.values() ?? []) {
-      const record = seen<K>(change);
+      const record = draftRecord<K>(change);
       if (record !== undefined) yield record;
     }
   }
@@ -118,6 +118,6 @@ export function idOf<K extends Kind>(kind: K, record: Records[K]): string {
 }
 
 /** Its version is 0, so that a second update of the version before it is refused too. */
-function seen<K extends Kind>({ record }: Change): Stored<K> | undefined {
+function draftRecord<K extends Kind>({ record }: Change): Stored<K> | undefined {
   return record === undefined ? undefined : ({ ...record, version: 0 } as unknown as Stored<K>);
 }

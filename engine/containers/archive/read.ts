@@ -20,7 +20,7 @@ type OpenArchive = AsyncDisposable &
 export async function statPath(engine: FilesNeeds, ref: string, path: string): Promise<PathStat> {
   refuseEmptyPath(path);
   await using files = await openFiles(engine, ref, { readOnly: 'everything', withMounts: true });
-  return await found(files, ref, path);
+  return await statInView(files, ref, path);
 }
 
 /** A path with all below it as an archive, with the errors of `statPath`. Specification, endpoint 23. */
@@ -32,7 +32,7 @@ export async function openArchive(
   refuseEmptyPath(path);
   await using undo = new AsyncDisposableStack();
   const files = undo.use(await openFiles(engine, ref, { readOnly: 'everything', withMounts: true }));
-  const stat = await found(files, ref, path);
+  const stat = await statInView(files, ref, path);
   emitIfThere(engine, 'archive-path', files.container.id);
   const parts = undo.move();
   return {
@@ -60,16 +60,16 @@ export function refuseEmptyPath(path: string): void {
   refuseIf(path === '', 'bad parameter: path cannot be empty');
 }
 
-async function found({ view }: OpenFiles, ref: string, path: string): Promise<PathStat> {
+async function statInView({ view }: OpenFiles, ref: string, path: string): Promise<PathStat> {
   try {
     return await view.stat(path);
   } catch (error) {
-    throw explained(error, ref, path);
+    throw explainPathError(error, ref, path);
   }
 }
 
 /** The kernel's refusals to follow a path, in dockerd's words. */
-export function explained(error: unknown, ref: string, path: string): unknown {
+export function explainPathError(error: unknown, ref: string, path: string): unknown {
   const isMissing = ['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'].some((code) => hasCode(error, code));
   if (isMissing) return new EngineError('notFound', `Could not find the file ${path} in container ${ref}`);
   if (hasCode(error, 'ELOOP')) return new EngineError('failed', `too many links in ${path}`);

@@ -2,7 +2,7 @@ import type { Events } from '../../events/events.ts';
 import { resolveUser } from '../../oci/user.ts';
 import { emitIfThere } from '../container-events.ts';
 import { openFiles, type FilesNeeds } from './files.ts';
-import { explained, refuseEmptyPath } from './read.ts';
+import { explainPathError, refuseEmptyPath } from './read.ts';
 
 type How = Readonly<{
   /** Nothing but a folder may replace a folder, and no folder anything else. */
@@ -37,7 +37,7 @@ export async function putArchive(
     await view.place(options, archive, removed);
   } catch (error) {
     removed.throwIfAborted();
-    throw explained(error, ref, path);
+    throw explainPathError(error, ref, path);
   } finally {
     engine.runs.of(container.id).writes += 1;
   }

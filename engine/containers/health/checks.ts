@@ -15,7 +15,7 @@ import { enteredProcess, type EnteredNeeds } from '../runs/entered-process.ts';
 import { isAlive } from '../state.ts';
 import type { Container } from '../store.ts';
 import { checkOf, type Check } from './check.ts';
-import { afterResult, atStart, unchecked } from './outcome.ts';
+import { afterResult, atStart, markUnhealthy } from './outcome.ts';
 import type { CheckResult, Health, HealthStore } from './store.ts';
 
 export type HealthNeeds = EnteredNeeds &
@@ -83,7 +83,7 @@ export class HealthChecks implements Disposable {
     const { db, healthStore } = this.#engine;
     const before = healthStore.get(id);
     if (before === undefined) return;
-    healthStore.put(unchecked(before));
+    healthStore.put(markUnhealthy(before));
     db.afterCommit(() => this.#unwatch(id));
   }
 

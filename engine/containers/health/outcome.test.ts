@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import type { Check } from './check.ts';
-import { afterResult, atStart, unchecked } from './outcome.ts';
+import { afterResult, atStart, markUnhealthy } from './outcome.ts';
 import type { CheckResult, Health } from './store.ts';
 
 const startedAt = Temporal.Instant.from('2024-01-01T00:00:00Z');
@@ -134,6 +134,6 @@ test('without checks it is unhealthy, and the same record if it was before', () 
     [12, 1],
   ]);
 
-  assert.equal(unchecked(after([[1, 0]])).status, 'unhealthy');
-  assert.equal(unchecked(ill), ill);
+  assert.equal(markUnhealthy(after([[1, 0]])).status, 'unhealthy');
+  assert.equal(markUnhealthy(ill), ill);
 });

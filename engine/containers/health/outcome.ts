@@ -10,7 +10,7 @@ export function atStart(id: string, before: Health | undefined): Health {
 }
 
 /** The health while there are no checks, during a pause and after the end: unhealthy, as in dockerd. */
-export function unchecked(before: Health): Health {
+export function markUnhealthy(before: Health): Health {
   return before.status === 'unhealthy' ? before : { ...before, status: 'unhealthy' };
 }
 

@@ -54,7 +54,7 @@ export async function createContainer(
   { ofBuild = false } = {},
 ): Promise<{ container: Container; warnings: string[] }> {
   const measured = measure('container', 'create');
-  const { described: asked, requested, limitBytes, warnings } = checked(engine, body, name);
+  const { described: asked, requested, limitBytes, warnings } = checkCreation(engine, body, name);
   const { id } = asked;
   await checkVolumeDrivers(engine.volumeDrivers, requested);
 
@@ -85,7 +85,7 @@ type Checked = {
 };
 
 /** All checks of a request, before the first change. */
-function checked(engine: Needs, body: CreateBody, name: string | undefined): Checked {
+function checkCreation(engine: Needs, body: CreateBody, name: string | undefined): Checked {
   const id = newId();
   const image = findImage(engine.images, body.Image ?? '');
   const asked = completeHostConfig(withNetworkByName(engine.networks, hostConfigOf(body)), {

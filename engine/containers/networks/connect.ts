@@ -36,7 +36,7 @@ export async function connectContainer(
   refuseClosed(engine, wanted);
   if (attachLater(engine, wanted, settings)) return;
   using attached = await attachNow(engine, wanted, settings);
-  const { network, id } = found(engine, wanted);
+  const { network, id } = findTargets(engine, wanted);
   using _lock = await engine.locks.hold(id);
   const container = engine.containers.find(id);
   checkModes(container, network);
@@ -147,7 +147,7 @@ export async function disconnectContainer(
   const isNamed = wanted.container !== '';
   if (isNamed && wanted.isForced === true && (await leaveLostNetwork(engine, wanted))) return;
   if (detachUnknown(engine, wanted)) return;
-  const { network, id } = found(engine, wanted);
+  const { network, id } = findTargets(engine, wanted);
   using _lock = await engine.locks.hold(id);
   const container = engine.containers.find(id);
   const name = attachedName(container, network.name);
@@ -188,7 +188,7 @@ function detachUnknown({ containers, networks }: ConnectNeeds, { network, contai
 }
 
 /** Throws `forbidden` for the network `host`. */
-function found(
+function findTargets(
   { networks, containers }: ConnectNeeds,
   { network: networkRef, container: ref }: Wanted,
 ): { network: NetworkRecord; id: string } {

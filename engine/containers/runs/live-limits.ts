@@ -31,7 +31,7 @@ export async function changeLiveLimits(
   after: HostConfig,
 ): Promise<AsyncDisposable & { keep: () => void }> {
   const { id, state, hostConfig } = container;
-  const values = changed(hostConfig, after);
+  const values = changedLimits(hostConfig, after);
   const writes =
     isAlive(state) && Object.keys(values).length > 0
       ? await planLimits(detectCgroups(), cgroupPathOf(container), values)
@@ -111,7 +111,7 @@ function forget({ containers }: Needs, id: string): void {
   containers.change(id, ({ limitWrites: _written, unitWords: _told, ...current }) => current);
 }
 
-function changed(before: HostConfig, after: HostConfig): LimitValues {
+function changedLimits(before: HostConfig, after: HostConfig): LimitValues {
   const [old, now] = [limitsOf(before), limitsOf(after)];
   const differs = (...keys: (keyof typeof old)[]): boolean => keys.some((key) => old[key] !== now[key]);
   const { quota, period } = cpuTime(now);

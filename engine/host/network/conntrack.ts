@@ -1,6 +1,6 @@
 import { ipBytes, ipOfBytes, isSix, type Family } from '../../lib/notations/ip-address.ts';
 import { SystemError } from '../libc.ts';
-import { attribute, nested, NLM_F, readAttributes, u16, u32, type Message, type Netlink } from './netlink.ts';
+import { attribute, nestAttributes, NLM_F, readAttributes, u16, u32, type Message, type Netlink } from './netlink.ts';
 
 const IPCTNL = { get: (1 << 8) | 1, delete: (1 << 8) | 2 } as const;
 const NLA_NESTED = 0x8000;
@@ -76,10 +76,10 @@ function filterFor(choice: FlowChoice): { tuple: Buffer; original: number; reply
 
 function udpTuple(type: number, { ip, port }: { ip?: Buffer; port?: Buffer }): Buffer {
   const protocol = attribute(CTA_PROTO.number, Buffer.from([IPPROTO_UDP]));
-  return nested(
+  return nestAttributes(
     type | NLA_NESTED,
-    ...(ip === undefined ? [] : [nested(CTA_TUPLE_IP | NLA_NESTED, ip)]),
-    nested(CTA_TUPLE_PROTO | NLA_NESTED, protocol, ...(port === undefined ? [] : [port])),
+    ...(ip === undefined ? [] : [nestAttributes(CTA_TUPLE_IP | NLA_NESTED, ip)]),
+    nestAttributes(CTA_TUPLE_PROTO | NLA_NESTED, protocol, ...(port === undefined ? [] : [port])),
   );
 }
 
@@ -165,7 +165,7 @@ function headOf(family: Family): Buffer {
 }
 
 function filterOf({ original, reply }: { original: number; reply: number }): Buffer {
-  return nested(
+  return nestAttributes(
     CTA.filter | NLA_NESTED,
     attribute(CTA_FILTER_ORIG_FLAGS, u32(original)),
     attribute(CTA_FILTER_REPLY_FLAGS, u32(reply)),

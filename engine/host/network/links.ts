@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto';
 import { hasCode } from '../../lib/errors.ts';
 import {
   attribute,
-  nested,
+  nestAttributes,
   NLM_F,
   readAttributes,
   readText,
@@ -111,10 +111,10 @@ export function createBridge(bridge: { name: string; mac: string; mtu?: number; 
   const parts = [
     attribute(IFLA.name, text(bridge.name)),
     attribute(IFLA.address, macBytes(bridge.mac)),
-    nested(
+    nestAttributes(
       IFLA.linkInfo,
       attribute(IFLA_INFO_KIND, text('bridge')),
-      nested(IFLA_INFO_DATA, attribute(IFLA_BR_FDB_MAX_LEARNED, u32(MAX_LEARNED_ADDRESSES))),
+      nestAttributes(IFLA_INFO_DATA, attribute(IFLA_BR_FDB_MAX_LEARNED, u32(MAX_LEARNED_ADDRESSES))),
     ),
   ];
   if (bridge.mtu !== undefined) parts.push(attribute(IFLA.mtu, u32(bridge.mtu)));
@@ -142,10 +142,10 @@ export function createVeth({ name, master, mtu, up, peer }: VethPair): Message {
   const parts = [
     attribute(IFLA.name, text(name)),
     ...size,
-    nested(
+    nestAttributes(
       IFLA.linkInfo,
       attribute(IFLA_INFO_KIND, text('veth')),
-      nested(IFLA_INFO_DATA, nested(VETH_INFO_PEER, ...peerParts)),
+      nestAttributes(IFLA_INFO_DATA, nestAttributes(VETH_INFO_PEER, ...peerParts)),
     ),
   ];
   if (master !== undefined) parts.push(attribute(IFLA.master, u32(master)));
@@ -201,7 +201,7 @@ function createOver(
     attribute(IFLA.name, text(name)),
     attribute(IFLA.link, u32(parent)),
     ...more,
-    nested(IFLA.linkInfo, attribute(IFLA_INFO_KIND, text(kind)), nested(IFLA_INFO_DATA, setting)),
+    nestAttributes(IFLA.linkInfo, attribute(IFLA_INFO_KIND, text(kind)), nestAttributes(IFLA_INFO_DATA, setting)),
   ];
   return linkMessage(RTM.newLink, { flags: CREATE }, 'RTM_NEWLINK', [kind, name, parent], parts);
 }
@@ -233,7 +233,7 @@ export function changeLink(index: number, change: LinkChange): Message {
   const ofPort = [...flag(IFLA_BRPORT_MODE, change.hairpin), ...flag(IFLA_BRPORT_ISOLATED, change.isolated)];
   if (ofPort.length > 0) {
     const kind = attribute(IFLA_INFO_SLAVE_KIND, text('bridge'));
-    parts.push(nested(IFLA.linkInfo, kind, nested(IFLA_INFO_SLAVE_DATA, ...ofPort)));
+    parts.push(nestAttributes(IFLA.linkInfo, kind, nestAttributes(IFLA_INFO_SLAVE_DATA, ...ofPort)));
   }
   if (change.netns !== undefined) parts.push(attribute(IFLA.netnsFd, u32(change.netns)));
   return linkMessage(RTM.newLink, { index, up: change.up }, 'RTM_NEWLINK', [index, change], parts);

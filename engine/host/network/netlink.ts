@@ -183,7 +183,7 @@ export function attribute(type: number, value: Buffer): Buffer {
 }
 
 /** An attribute whose value is a list of attributes. */
-export function nested(type: number, ...parts: readonly Buffer[]): Buffer {
+export function nestAttributes(type: number, ...parts: readonly Buffer[]): Buffer {
   return attribute(type, Buffer.concat(parts));
 }
 

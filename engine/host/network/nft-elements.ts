@@ -1,5 +1,5 @@
 import { ipBytes } from '../../lib/notations/ip-address.ts';
-import { attribute, nested, NLM_F, text, type Message, type Netlink } from './netlink.ts';
+import { attribute, nestAttributes, NLM_F, text, type Message, type Netlink } from './netlink.ts';
 
 const NFNL_SUBSYS_NFTABLES = 10;
 const NFT_MSG = { add: (NFNL_SUBSYS_NFTABLES << 8) | 12, delete: (NFNL_SUBSYS_NFTABLES << 8) | 14 } as const;
@@ -38,12 +38,12 @@ function elementMessage(action: keyof typeof NFT_MSG, table: string, { set, link
     ...(link === undefined ? [] : [Buffer.alloc(IFNAME_BYTES, `${link}\0`.padEnd(IFNAME_BYTES, '\0'))]),
     ...(ip === undefined ? [] : [ipBytes(ip)]),
   ]);
-  const keyOf = nested(NFTA_SET_ELEM_KEY | NLA_NESTED, attribute(NFTA_DATA_VALUE, key));
+  const keyOf = nestAttributes(NFTA_SET_ELEM_KEY | NLA_NESTED, attribute(NFTA_DATA_VALUE, key));
   const body = Buffer.concat([
     Buffer.from([NFPROTO_BRIDGE, 0, 0, 0]),
     attribute(NFTA_SET_ELEM_LIST.table, text(table)),
     attribute(NFTA_SET_ELEM_LIST.set, text(set)),
-    nested(NFTA_SET_ELEM_LIST.elements | NLA_NESTED, nested(NFTA_LIST_ELEM | NLA_NESTED, keyOf)),
+    nestAttributes(NFTA_SET_ELEM_LIST.elements | NLA_NESTED, nestAttributes(NFTA_LIST_ELEM | NLA_NESTED, keyOf)),
   ]);
   const flags = action === 'add' ? NLM_F.create : 0;
   return { type: NFT_MSG[action], flags, body, call: `nft ${action} element`, values: [table, set, link, ip] };

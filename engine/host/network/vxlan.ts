@@ -1,6 +1,6 @@
 import { ipBytes, isSix } from '../../lib/notations/ip-address.ts';
 import { macBytes } from './links.ts';
-import { attribute, nested, NLM_F, text, u32, type Message } from './netlink.ts';
+import { attribute, nestAttributes, NLM_F, text, u32, type Message } from './netlink.ts';
 
 const RTM = { newLink: 16, newNeighbour: 28, deleteNeighbour: 29 } as const;
 const IFLA = { name: 3, mtu: 4, master: 10, linkInfo: 18, netnsFd: 28 } as const;
@@ -44,10 +44,10 @@ export function createVxlan({ name, vni, local, port, mtu, netns }: Vxlan): Mess
     attribute(IFLA.name, text(name)),
     attribute(IFLA.mtu, u32(mtu)),
     attribute(IFLA.netnsFd, u32(netns)),
-    nested(
+    nestAttributes(
       IFLA.linkInfo,
       attribute(IFLA_INFO_KIND, text('vxlan')),
-      nested(
+      nestAttributes(
         IFLA_INFO_DATA,
         attribute(VXLAN.id, u32(vni)),
         attribute(isSix(local) ? VXLAN.local6 : VXLAN.local, ipBytes(local)),

@@ -77,7 +77,7 @@ async function bring(
   using leases = new DisposableStack();
   const options = { leases, report, signal };
   const { id, json, descriptors, diffIds } = await ('config' in manifest
-    ? described(engine, repository, manifest, options)
+    ? pullDescribed(engine, repository, manifest, options)
     : undescribed(engine, repository, manifest, options));
   await engine.blobs.sync();
   signal.throwIfAborted();
@@ -96,7 +96,7 @@ type Brought = { id: string; json: string; descriptors: readonly Descriptor[]; d
 type Leasing = Options & { leases: DisposableStack };
 
 /** The layers of an image that has a configuration. */
-async function described(
+async function pullDescribed(
   engine: Needs,
   repository: Repository,
   { config, layers }: ImageManifest,

@@ -42,7 +42,7 @@ export async function pullImages(engine: Needs, { reference, credentials, report
     tell(engine, reference);
     measured();
   } catch (error) {
-    throw explained(error, reference);
+    throw explainRegistryError(error, reference);
   }
 }
 
@@ -69,7 +69,7 @@ function tell(engine: Needs, reference: Reference): void {
 }
 
 /** A missing image is 404, with the words that clients look for. */
-export function explained(error: unknown, reference: Reference): unknown {
+export function explainRegistryError(error: unknown, reference: Reference): unknown {
   if (!(error instanceof RegistryError)) return error;
   const name = familiarName(reference.repository);
   const texts: ReadonlyMap<string, string> = new Map(

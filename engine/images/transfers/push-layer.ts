@@ -38,8 +38,8 @@ export async function pushLayer(engine: Needs, layer: Layer, options: Options): 
   const present = await presentOf(isGzip ? [...digests, layer.blob] : digests, options);
   const pushed =
     present ??
-    (await mounted(known, options)) ??
-    (isGzip ? await uploadedAsIs(engine, layer, options) : await compressed(engine, source, options));
+    (await mountFromRepository(known, options)) ??
+    (isGzip ? await uploadedAsIs(engine, layer, options) : await uploadCompressed(engine, source, options));
   engine.layerSources.remember(layer.diffId, { repository, digest: pushed.digest, sizeBytes: pushed.size });
   lines.say(pushed.how);
   return { mediaType: DOCKER_LAYER, size: pushed.size, digest: pushed.digest };
@@ -57,7 +57,7 @@ async function presentOf(digests: readonly string[], options: Options): Promise<
 }
 
 /** Mounted from another repository of the same registry. */
-async function mounted(known: readonly LayerSource[], options: Options): Promise<Pushed | undefined> {
+async function mountFromRepository(known: readonly LayerSource[], options: Options): Promise<Pushed | undefined> {
   const { target, repository } = options;
   const { host } = hostAndPath(repository);
   for (const { repository: other, digest, sizeBytes } of known) {
@@ -78,7 +78,7 @@ async function uploadedAsIs(engine: Needs, { blob }: Layer, options: Options): P
 }
 
 /** Compressed on the way: the registry gets the compressed part while a thread compresses the rest. */
-async function compressed(engine: Needs, source: ArchiveSource, options: Options): Promise<Pushed> {
+async function uploadCompressed(engine: Needs, source: ArchiveSource, options: Options): Promise<Pushed> {
   await using arrivals = engine.blobs.arrivals();
   const path = join(arrivals.path, 'layer.tar.gz');
   const file = new GrowingFile(path);

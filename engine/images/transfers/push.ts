@@ -35,7 +35,7 @@ export async function pushImages(engine: Needs, { reference, credentials, report
   const { repository } = reference;
   const { host, path } = hostAndPath(repository);
   report({ status: `The push refers to repository [${repository}]` });
-  const tagged = chosen(engine, reference);
+  const tagged = selectTags(engine, reference);
   // From here on the images may be removed.
   using leases = new DisposableStack();
   for (const { image } of tagged) for (const chainId of image.layers) leases.use(engine.layers.lease(chainId));
@@ -56,7 +56,7 @@ export async function pushImages(engine: Needs, { reference, credentials, report
 
 type Tagged = Readonly<{ tag: string; image: Image; json: string }>;
 
-function chosen({ images }: Needs, reference: Reference): Tagged[] {
+function selectTags({ images }: Needs, reference: Reference): Tagged[] {
   if (reference.digest !== undefined) throw new EngineError('invalid', 'cannot push a digest reference');
   const { repository, tag: wanted } = reference;
   const all = images.all().flatMap((image) =>

@@ -42,7 +42,7 @@ function storedBytes(segments: readonly Segment[], map: Buffer): number {
 
 function sparseMap(segments: readonly Segment[]): Buffer {
   const numbers = [segments.length, ...segments.flatMap(({ offset, bytes }) => [offset, bytes])];
-  return padded(Buffer.from(`${numbers.join('\n')}\n`));
+  return padBlock(Buffer.from(`${numbers.join('\n')}\n`));
 }
 
 function paxRecords(entry: NewEntry, stored: number): Buffer {
@@ -79,7 +79,7 @@ function extendedHeader(entry: NewEntry, records: Buffer): Buffer {
   const block = Buffer.alloc(BLOCK_BYTES);
   block.write(ascii(name), 0, 'latin1');
   writeNumbers(block, { mode: 0, uid: 0, gid: 0, sizeBytes: records.length, mtimeSeconds: 0 });
-  return Buffer.concat([finished(block, 'x'), padded(records)]);
+  return Buffer.concat([finished(block, 'x'), padBlock(records)]);
 }
 
 function ustarBlock(entry: NewEntry, sizeBytes: number): Buffer {
@@ -140,6 +140,6 @@ function latin1(text: BytePath): Buffer {
   return Buffer.from(text, 'latin1');
 }
 
-function padded(bytes: Buffer): Buffer {
+function padBlock(bytes: Buffer): Buffer {
   return Buffer.concat([bytes, Buffer.alloc(-bytes.length & (BLOCK_BYTES - 1))]);
 }

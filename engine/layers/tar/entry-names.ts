@@ -7,7 +7,7 @@ import { badArchive } from './tar-header.ts';
  */
 export function innerPath(path: BytePath, what: string): BytePath {
   const parts = innerParts(path);
-  if (parts === undefined) throw badArchive(`${what} ${shown(path)} leads out of the root`);
+  if (parts === undefined) throw badArchive(`${what} ${quotePath(path)} leads out of the root`);
   return parts.join('/');
 }
 
@@ -23,6 +23,6 @@ export function innerParts(path: BytePath): BytePath[] | undefined {
 }
 
 /** As an error message shows it. */
-export function shown(path: BytePath): string {
+export function quotePath(path: BytePath): string {
   return JSON.stringify(readable(path));
 }

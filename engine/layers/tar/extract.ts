@@ -15,8 +15,8 @@ import {
   type BytePath,
 } from '../../host/files/openat.ts';
 import { hasCode } from '../../lib/errors.ts';
-import { explained } from './entry-errors.ts';
-import { innerPath, shown } from './entry-names.ts';
+import { explainEntryError } from './entry-errors.ts';
+import { innerPath, quotePath } from './entry-names.ts';
 import { ExtractedFolders, joinPath, markOpaque, splitPath } from './extracted-folders.ts';
 import { makeNode, setNodeAttributes, setXattrs, TYPE } from './node-attributes.ts';
 import { badArchive, type TarEntry } from './tar-header.ts';
@@ -70,7 +70,7 @@ export class LayerExtractor implements TarSink, Disposable {
         this.#add(entry, { directory: fd, name, path: joinPath(path, name) });
       }
     } catch (error) {
-      throw explained(error, entry);
+      throw explainEntryError(error, entry);
     }
   }
 
@@ -92,7 +92,7 @@ export class LayerExtractor implements TarSink, Disposable {
       setAttributes(fd, { uid, gid, mode, mtime });
       setXattrs(directory, name, entry);
     } catch (error) {
-      throw explained(error, entry);
+      throw explainEntryError(error, entry);
     } finally {
       closeSync(fd);
     }
@@ -141,7 +141,7 @@ export class LayerExtractor implements TarSink, Disposable {
         return;
       case 'symlink':
         // Any target is allowed: neither a container nor the extraction follows it out of the root.
-        if (entry.linkPath === '') throw badArchive(`the link ${shown(entry.path)} has no target`);
+        if (entry.linkPath === '') throw badArchive(`the link ${quotePath(entry.path)} has no target`);
         symlinkAt(entry.linkPath, directory, name);
         this.#folders.addLink(path);
         this.#sizeBytes += entry.linkPath.length; // as the kernel counts it, and dockerd

@@ -1,6 +1,6 @@
 import { chmodAt, chownAt, mknodAt, readable, setXattrAt, type BytePath } from '../../host/files/openat.ts';
 import { hasCode } from '../../lib/errors.ts';
-import { shown } from './entry-names.ts';
+import { quotePath } from './entry-names.ts';
 import { badArchive, type TarEntry } from './tar-header.ts';
 
 /** The kinds of files in a mode. */
@@ -33,7 +33,7 @@ export function setXattrs(directory: number, name: BytePath, entry: TarEntry): v
     } catch (error) {
       if (XATTR_REFUSALS.some((code) => hasCode(error, code)) || (hasCode(error, 'ENOSPC') && isLong(entry))) {
         const shownName = JSON.stringify(readable(attribute.slice(0, 80)));
-        throw badArchive(`the attribute ${shownName} of ${shown(entry.path)} is too long or badly named`, error);
+        throw badArchive(`the attribute ${shownName} of ${quotePath(entry.path)} is too long or badly named`, error);
       }
       // Not every file system supports every kind, and links and nodes take no `user.` attributes. The file is
       // extracted without them.
@@ -59,6 +59,6 @@ export function makeNode(
     return;
   }
   const fits = major >= 0 && major < 2 ** 12 && minor >= 0 && minor < 2 ** 20;
-  if (!fits) throw badArchive(`${shown(path)} has the device number ${major}:${minor}`);
+  if (!fits) throw badArchive(`${quotePath(path)} has the device number ${major}:${minor}`);
   mknodAt(directory, name, TYPE[type] | mode, major, minor);
 }

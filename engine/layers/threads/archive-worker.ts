@@ -26,14 +26,14 @@ const outgoing = new Map<number, OutgoingChunks>();
 
 port.on('message', (message: ToWorker) => {
   // oxlint-disable-next-line typescript/no-floating-promises -- what fails here ends the thread, and fails what it was at
-  if ('start' in message) void perform(message.id, message.start);
+  if ('start' in message) void handleWork(message.id, message.start);
   else if ('chunks' in message) streams.get(message.id)?.push(message.chunks);
   else if ('taken' in message) outgoing.get(message.id)?.giveBack(message.taken);
   else if ('stop' in message) outgoing.get(message.id)?.stop();
   else streams.get(message.id)?.end(message.end.failure);
 });
 
-async function perform(id: number, work: Work): Promise<void> {
+async function handleWork(id: number, work: Work): Promise<void> {
   const stream = new ArrivingStream((consumed) => tell({ id, consumed }));
   streams.set(id, stream);
   if (work.kind === 'read') outgoing.set(id, new OutgoingChunks((output) => tell({ id, output }, [output.buffer])));

@@ -74,13 +74,13 @@ async function* through(
   } catch (error) {
     // A tool that is missing or fails only breaks its pipes; `ended` has the reason.
     stop();
-    throw explained(reasonOf(await settled) ?? error, compression);
+    throw explainCompressionError(reasonOf(await settled) ?? error, compression);
   } finally {
     stop();
     bytesPassed(CHUNK_BYTES); // the memory for more output
   }
   const reason = reasonOf(await settled);
-  if (reason !== undefined) throw explained(reason, compression);
+  if (reason !== undefined) throw explainCompressionError(reason, compression);
 }
 
 /** Writes one chunk at a time, because its memory is used again for the next one. Ends early when nobody reads the result. */
@@ -173,7 +173,7 @@ async function* prepended(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGener
   for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
 }
 
-function explained(error: unknown, compression: Compression): unknown {
+function explainCompressionError(error: unknown, compression: Compression): unknown {
   if (hasCode(error, 'ENOENT')) {
     return new EngineError(
       'failed',

@@ -29,7 +29,7 @@ export function isWithin(maxBytes: number, value: unknown): boolean {
 }
 
 /** The beginning of a text that is too long for a field, and a sign of that. */
-export function shortened(text: string, maxBytes = MAX_TEXT_BYTES): string {
+export function shortenText(text: string, maxBytes = MAX_TEXT_BYTES): string {
   if (Buffer.byteLength(text) <= maxBytes) return text;
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(maxBytes - SHORTENED.length));
   return `${text.slice(0, read)}${SHORTENED}`;

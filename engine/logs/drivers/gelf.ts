@@ -56,8 +56,8 @@ function udpSender(context: SenderContext): Sender {
     limits: LIMITS,
     recalls: true,
     send: async (lines) => {
-      for (const line of shown(lines)) {
-        const chunks = chunksOf(await compressed(Buffer.from(message(line)), options));
+      for (const line of omitEmptyLines(lines)) {
+        const chunks = chunksOf(await compress(Buffer.from(message(line)), options));
         if (chunks.length > MAX_CHUNKS) tooLong();
         else await datagrams.send(chunks);
       }
@@ -78,7 +78,7 @@ function tcpSender(context: SenderContext): Sender {
     send: async (lines) =>
       await connection.write(
         Buffer.from(
-          shown(lines)
+          omitEmptyLines(lines)
             .map((line) => `${message(line)}\0`)
             .join(''),
         ),
@@ -89,7 +89,7 @@ function tcpSender(context: SenderContext): Sender {
 }
 
 /** Empty lines are left out, as docker does. */
-function shown(lines: readonly Line[]): Line[] {
+function omitEmptyLines(lines: readonly Line[]): Line[] {
   return lines.filter(({ text }) => text.length > 0);
 }
 
@@ -120,7 +120,7 @@ function messagesOf({ container }: SenderContext): (line: Line) => string {
     });
 }
 
-async function compressed(message: Buffer, options: LogOptions): Promise<Buffer> {
+async function compress(message: Buffer, options: LogOptions): Promise<Buffer> {
   const { 'gelf-compression-type': type = 'gzip', 'gelf-compression-level': level = String(BEST_SPEED) } = options;
   return type === 'none' ? message : await compressions[type as 'gzip' | 'zlib'](message, { level: Number(level) });
 }

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, read, readSync, statSync } from 'node:f
 import { dirname } from 'node:path';
 
 import type { LogLines } from '../log-line.ts';
-import { inodeBefore, PACKED, unpacked } from './packed.ts';
+import { inodeBefore, PACKED, unpack } from './packed.ts';
 
 const CHUNK_BYTES = 512 * 1024;
 /** Enough for 100 usual lines, so that a short tail costs one read. */
@@ -52,7 +52,7 @@ export class LogFile implements Disposable {
   /** Before its lines are read: they are unpacked into a file without a name. */
   async ready(): Promise<void> {
     if (!this.#isPacked) return;
-    const plain = await unpacked(this.#descriptor, dirname(this.#name));
+    const plain = await unpack(this.#descriptor, dirname(this.#name));
     closeSync(this.#descriptor);
     this.#descriptor = plain;
     this.#size = fstatSync(plain).size;

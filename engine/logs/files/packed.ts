@@ -24,7 +24,7 @@ export function inodeBefore(descriptor: number): number | undefined {
 /**
  * A descriptor of its content, as a file in `folder` without a name. For a damaged file, the content before the damage.
  */
-export async function unpacked(descriptor: number, folder: string): Promise<number> {
+export async function unpack(descriptor: number, folder: string): Promise<number> {
   const name = join(folder, `.${randomUUID()}`);
   const plain = openSync(name, 'wx+', 0o600);
   unlinkSync(name);

@@ -18,7 +18,7 @@ import type { BridgeSettings } from './bridge-settings.ts';
 import { Bridge } from './bridge.ts';
 import { Firewall } from './firewall.ts';
 import { admitLegacyForwarding } from './legacy-forwarding.ts';
-import { LoopbackProxies, proxied } from './loopback-proxies.ts';
+import { LoopbackProxies, selectProxied } from './loopback-proxies.ts';
 import { PortReservations } from './port-reservations.ts';
 import { checkHostIp, publishedAt } from './published-at.ts';
 import { Sandboxes } from './ready-sandboxes.ts';
@@ -198,7 +198,7 @@ export class Bridges implements Disposable {
   /** Unpublishes and frees the host ports; missing ones are not an error. */
   unpublish(place: Place, ports: readonly PublishedPort[]): void {
     this.#firewall.unpublish(publishedAt(place, ports));
-    this.#proxies.end(proxied(ports));
+    this.#proxies.end(selectProxied(ports));
     for (const port of ports) this.#ports.release(port);
     this.#forgetFlows(place, ports);
   }
@@ -206,7 +206,7 @@ export class Bridges implements Disposable {
   /** Redirects published ports to another endpoint, which has addresses of the same families. */
   movePorts(from: Place, to: Place, ports: readonly PublishedPort[]): void {
     this.#firewall.movePorts(publishedAt(from, ports), publishedAt(to, ports));
-    this.#proxies.end(proxied(ports));
+    this.#proxies.end(selectProxied(ports));
     this.#serve(to, ports);
     this.#forgetFlows(from, ports);
   }
@@ -259,7 +259,7 @@ export class Bridges implements Disposable {
 
   /** Serves those of the ports that rules do not lead to the container. */
   #serve(place: Place, ports: readonly PublishedPort[]): void {
-    const served = proxied(ports);
+    const served = selectProxied(ports);
     for (const port of served) if (this.#ports.socketOf(port) === undefined) this.#ports.takeBack(port);
     this.#proxies.start(
       place,
@@ -273,15 +273,15 @@ export class Bridges implements Disposable {
   /** After a restart: reserves the ports again, and attaches containers again whose bridge was removed. */
   #bringBack({ links }: KnownLinks): void {
     const attached = this.#settings.endpoints().filter(hasAddress);
-    this.#proxies.prune(attached.map(({ ports }) => proxied(ports)));
+    this.#proxies.prune(attached.map(({ ports }) => selectProxied(ports)));
     if (attached.length === 0) return;
     const lost = attached.flatMap(({ ports }) => {
-      const served = proxied(ports);
+      const served = selectProxied(ports);
       if (this.#proxies.isServing(served)) for (const port of served) this.#ports.leaveToProxy(port);
       return ports.filter((port) => !this.#ports.isHeld(port) && !this.#ports.retake(port));
     });
     for (const endpoint of attached) {
-      if (!this.#proxies.isServing(proxied(endpoint.ports))) this.#serve(endpoint, endpoint.ports);
+      if (!this.#proxies.isServing(selectProxied(endpoint.ports))) this.#serve(endpoint, endpoint.ports);
     }
     for (const port of lost) this.#settings.log.warn({ port }, 'another program has taken a published port');
     for (const [networkId, endpoints] of Map.groupBy(attached, (endpoint) => endpoint.networkId)) {

@@ -103,7 +103,7 @@ export class LoopbackProxies {
 }
 
 /** The ports that a proxy has to serve: `::` is also the loopback. */
-export function proxied(ports: readonly PublishedPort[]): PublishedPort[] {
+export function selectProxied(ports: readonly PublishedPort[]): PublishedPort[] {
   return ports.filter(({ hostIp }) => hostIp === ANY_SIX || hostIp === LOOPBACK_SIX);
 }
 

@@ -16,7 +16,7 @@ export type Owners = Readonly<{ networks: readonly BridgeRules[]; places: readon
  * rules. So each rule names the protocol that it is about: nft would look for it in the frame, where the tag is.
  */
 export function neighboursText(table: string, owners: Owners): string {
-  const ports = owners.places.map(({ link }) => quoted(link));
+  const ports = owners.places.map(({ link }) => quoteLink(link));
   const claims = owners.places.flatMap((place) => addressesOf(place).map((ip) => ({ link: place.link, ip })));
   const known = [...claims.map(({ ip }) => ip), ...owners.networks.flatMap(({ gateways }) => gateways)];
   const own = (isOfSix: boolean): string[] => claims.filter(({ ip }) => isSix(ip) === isOfSix).map(ownElement);
@@ -93,7 +93,7 @@ export function gatewayTexts(action: 'add' | 'delete', table: string, { gateways
 }
 
 function ownElement({ link, ip }: { link: string; ip: string }): string {
-  return `${quoted(link)} . ${addressText(ip)}`;
+  return `${quoteLink(link)} . ${addressText(ip)}`;
 }
 
 /** An address of IPv6 is a number, as it is for the bits of a packet. */
@@ -101,7 +101,7 @@ function addressText(ip: string): string {
   return isSix(ip) ? `0x${ipBytes(ip).toString('hex')}` : ip;
 }
 
-function quoted(link: string): string {
+function quoteLink(link: string): string {
   return `"${link}"`;
 }
 

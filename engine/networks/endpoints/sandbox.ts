@@ -156,7 +156,7 @@ async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request:
     undo.defer(async () => await unpublishAt(networks, { ...gateway, ports }));
   }
   for (const [position, { network, driver }] of entries.entries()) {
-    if (driver.joined !== undefined) await told(driver.joined(network, endpoints[position]!));
+    if (driver.joined !== undefined) await wrapJoinError(driver.joined(network, endpoints[position]!));
   }
   const complete = endpoints.map((endpoint) => (endpoint === gateway ? { ...endpoint, ports } : endpoint));
   // Sandboxes of the default bridge's stock have none.
@@ -171,7 +171,7 @@ async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request:
 }
 
 /** In dockerd's words. */
-async function told(telling: Promise<void>): Promise<void> {
+async function wrapJoinError(telling: Promise<void>): Promise<void> {
   try {
     await telling;
   } catch (error) {

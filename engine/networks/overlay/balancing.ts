@@ -102,21 +102,21 @@ export class Balancing {
     withNetns(netns, () => {
       using nft = new Nftables();
       nft.run(commands);
-      if (before !== undefined) forgetFlows([...lost(before, wanted), ...begun(before, wanted)]);
+      if (before !== undefined) forgetFlows([...findLostFlows(before, wanted), ...findEarlyFlows(before, wanted)]);
     });
     this.#written = wanted;
   }
 }
 
 /** The flows to tasks that nothing leads to any more. */
-function lost(before: ReadonlyMap<string, Balance>, wanted: ReadonlyMap<string, Balance>): FlowChoice[] {
+function findLostFlows(before: ReadonlyMap<string, Balance>, wanted: ReadonlyMap<string, Balance>): FlowChoice[] {
   const known = new Set([...before.values()].flatMap(({ tasks }) => tasks));
   const left = known.difference(new Set([...wanted.values()].flatMap(({ tasks }) => tasks)));
   return [...left].map((target) => ({ target }));
 }
 
 /** The flows that began while there was no task to lead them to, or another port of the tasks. */
-function begun(before: ReadonlyMap<string, Balance>, wanted: ReadonlyMap<string, Balance>): FlowChoice[] {
+function findEarlyFlows(before: ReadonlyMap<string, Balance>, wanted: ReadonlyMap<string, Balance>): FlowChoice[] {
   return [...wanted.values()].flatMap(({ key, rule, target, udp }) => {
     const old = before.get(key);
     const isNew = rule !== '' && (old === undefined || old.rule === '' || old.target !== target);

@@ -39,7 +39,7 @@ export function pluginDriver(name: string, parts: PluginDriverParts): NetworkDri
   };
 
   /** Notes what the plugin would have to take back; not if it refuses. */
-  async function made<T>(
+  async function createNoted<T>(
     id: string,
     network: NetworkRecord,
     undoing: PluginCall,
@@ -60,7 +60,7 @@ export function pluginDriver(name: string, parts: PluginDriverParts): NetworkDri
     checked.add(plugin);
     const complete = parts.addressed(network);
     const undoing = call('DeleteNetwork', { NetworkID: network.id });
-    await made(network.id, network, undoing, async () => {
+    await createNoted(network.id, network, undoing, async () => {
       await ask(plugin, `${KIND}.CreateNetwork`, networkBody(complete), Nothing);
     });
     return complete;
@@ -84,7 +84,7 @@ export function pluginDriver(name: string, parts: PluginDriverParts): NetworkDri
     const plugin = await pluginOf(plugins, name, KIND);
     await cleanups.flushEndpoints(network.id);
     const lent = lend(network, wanted, undo);
-    const { Interface } = await made(
+    const { Interface } = await createNoted(
       id,
       network,
       call('DeleteEndpoint', ids),
@@ -92,7 +92,7 @@ export function pluginDriver(name: string, parts: PluginDriverParts): NetworkDri
     );
     const chosen = withInterface(lent, Interface ?? {});
     const joining = { ...ids, SandboxKey: `/proc/${process.pid}/fd/${to.netns}`, Options: portOptions(wanted) };
-    const joined = await made(
+    const joined = await createNoted(
       id,
       network,
       call('Leave', ids),

@@ -49,7 +49,7 @@ export class Listeners implements AsyncDisposable {
   /** Stops accepting connections and waits until all requests are answered, for at most this many milliseconds. */
   async drain(milliseconds: number): Promise<void> {
     this.#gateway.draining = true;
-    const closed = Promise.all(this.#servers.map(async (server) => await ended(server)));
+    const closed = Promise.all(this.#servers.map(async (server) => await waitForClose(server)));
     // `close` does not end connections on which nothing was sent yet.
     for (const socket of this.#gateway.connections.keys()) if (socket.bytesRead === 0) socket.destroy();
     for (const socket of this.#gateway.handshakes) if (socket.bytesRead === 0) socket.destroy();
@@ -59,13 +59,13 @@ export class Listeners implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const closed = Promise.all(this.#servers.map(async (server) => await ended(server)));
+    const closed = Promise.all(this.#servers.map(async (server) => await waitForClose(server)));
     for (const socket of [...this.#gateway.connections.keys(), ...this.#gateway.handshakes]) socket.destroy();
     await closed;
   }
 }
 
-async function ended(server: Server): Promise<void> {
+async function waitForClose(server: Server): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   // An error says that it was closed before; its connections may still be open.
   server.close(() => resolve());

@@ -9,7 +9,7 @@ import { eventually } from '../../tests/eventually.ts';
 import { RawClient } from '../../tests/raw-client.ts';
 import { TestGateway } from '../../tests/test-gateway.ts';
 import { TestUpstream } from '../../tests/test-upstream.ts';
-import { frameAt, textFrame, unmasked } from './websocket-frames.ts';
+import { frameAt, textFrame, unmask } from './websocket-frames.ts';
 
 const upstream = await TestUpstream.start();
 const gateway = await TestGateway.start({
@@ -59,7 +59,7 @@ function readFrames(socket: Duplex, onFrame: (opcode: number, isLast: boolean, t
       if (frame === undefined || bytes.length < frame.headBytes + frame.payloadBytes) return;
       const payload = bytes.subarray(frame.headBytes, frame.headBytes + frame.payloadBytes);
       bytes = bytes.subarray(frame.headBytes + frame.payloadBytes);
-      onFrame(frame.opcode, frame.isLast, unmasked(payload, frame.mask).toString());
+      onFrame(frame.opcode, frame.isLast, unmask(payload, frame.mask).toString());
     }
   });
 }
@@ -75,7 +75,7 @@ function masked(first: number, text: string): string {
   const mask = Buffer.from([1, 2, 3, 250]);
   const length =
     payload.length < 126 ? [0x80 | payload.length] : [0x80 | 126, payload.length >> 8, payload.length & 255];
-  return Buffer.concat([Buffer.from([first, ...length]), mask, unmasked(payload, mask)]).toString('latin1');
+  return Buffer.concat([Buffer.from([first, ...length]), mask, unmask(payload, mask)]).toString('latin1');
 }
 
 async function open(from: string, protocol: string): Promise<RawClient> {

@@ -5,7 +5,7 @@ import type { Refusal } from '@gantry/limiter/types.ts';
 import { requestIn } from '../../routes/graphql.ts';
 import { objectIn, stringIn } from '../../routes/outermost-json.ts';
 import type { Exchange } from '../exchange.ts';
-import { type Frame, frameAt, type InsertingMessages, isControl, textFrame, unmasked } from './websocket-frames.ts';
+import { type Frame, frameAt, type InsertingMessages, isControl, textFrame, unmask } from './websocket-frames.ts';
 
 /** GraphQL over WebSocket: the protocol of graphql-ws, and that of the older subscriptions-transport-ws. */
 const PROTOCOLS = new Set(['graphql-transport-ws', 'graphql-ws']);
@@ -102,7 +102,7 @@ export class MeteredMessages extends Transform {
 
   async #hold(frame: Frame, whole: Buffer): Promise<void> {
     this.#frames.push(whole);
-    this.#payloads.push(unmasked(whole.subarray(frame.headBytes), frame.mask));
+    this.#payloads.push(unmask(whole.subarray(frame.headBytes), frame.mask));
     this.#size += whole.length;
     if (!frame.isLast) return;
     const message = Buffer.concat(this.#payloads).toString('utf8');

@@ -40,7 +40,7 @@ export function frameAt(bytes: Buffer): Frame | undefined {
   };
 }
 
-export function unmasked(payload: Buffer, mask: Buffer | undefined): Buffer {
+export function unmask(payload: Buffer, mask: Buffer | undefined): Buffer {
   if (mask === undefined) return payload;
   const plain = Buffer.allocUnsafe(payload.length);
   for (let at = 0; at < payload.length; at += 1) plain[at] = payload[at]! ^ mask[at & 3]!;

@@ -52,7 +52,7 @@ export class SplunkSender implements Sender {
 
   async #verify(): Promise<void> {
     const answer = await this.#receiver.ask({ method: 'OPTIONS', url: this.#url });
-    if (answer.status !== 200) throw new Error(`splunk: failed to verify connection - ${shown(answer)}`);
+    if (answer.status !== 200) throw new Error(`splunk: failed to verify connection - ${formatAnswer(answer)}`);
     this.#isVerified = true;
   }
 
@@ -61,8 +61,8 @@ export class SplunkSender implements Sender {
     if (events.length === 0) return;
     const answer = await this.#ask(events);
     if (answer.status === 200) return;
-    if (!isForTheEvents(answer)) throw new Error(`splunk: failed to send event - ${shown(answer)}`);
-    if (events.length === 1) return this.#context.refused(1, `splunk refuses it: ${shown(answer)}`);
+    if (!isForTheEvents(answer)) throw new Error(`splunk: failed to send event - ${formatAnswer(answer)}`);
+    if (events.length === 1) return this.#context.refused(1, `splunk refuses it: ${formatAnswer(answer)}`);
     const middle = events.length >> 1;
     await this.#post(events.slice(0, middle));
     await this.#post(events.slice(middle));
@@ -103,7 +103,7 @@ function isForTheEvents({ status, text }: HttpAnswer): boolean {
   }
 }
 
-function shown({ status, text }: HttpAnswer): string {
+function formatAnswer({ status, text }: HttpAnswer): string {
   return `${status} ${STATUS_CODES[status] ?? ''} - ${text.slice(0, 1024)}`;
 }
 

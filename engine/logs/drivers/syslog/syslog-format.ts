@@ -25,7 +25,7 @@ export const SYSLOG_FORMATS: ReadonlyMap<string, SyslogHead> = new Map<string, S
 /** The tag is both the name of the program and the kind of message, as in docker. */
 function head5424(source: SyslogSource, line: Line, digits: 0 | 6): string {
   const { hostname, tag, pid } = source;
-  const time = zoned(source, line).toString({ fractionalSecondDigits: digits, timeZoneName: 'never' });
+  const time = timeInZone(source, line).toString({ fractionalSecondDigits: digits, timeZoneName: 'never' });
   return `<${priority(source, line)}>1 ${time.replace(/\+00:00$/, 'Z')} ${hostname} ${tag} ${pid} ${tag} - `;
 }
 
@@ -35,11 +35,11 @@ function priority({ facility }: SyslogSource, { source }: Line): number {
 
 /** `Jan 2 15:04:05`, in local time. */
 function stamp(source: SyslogSource, line: Line): string {
-  const time = zoned(source, line);
+  const time = timeInZone(source, line);
   const clock = [time.hour, time.minute, time.second].map((number) => String(number).padStart(2, '0')).join(':');
   return `${MONTHS[time.month - 1]} ${String(time.day).padStart(2)} ${clock}`;
 }
 
-function zoned({ timeZone }: SyslogSource, { time }: Line): Temporal.ZonedDateTime {
+function timeInZone({ timeZone }: SyslogSource, { time }: Line): Temporal.ZonedDateTime {
   return time.toZonedDateTimeISO(timeZone);
 }
