@@ -21,7 +21,7 @@ import { checkDatabase } from './db/check-database.ts';
 import { Database } from './db/database.ts';
 import { FolderLock } from './db/folder-lock.ts';
 import { DatabaseInUse } from './db/identity.ts';
-import { tellBadRecords } from './db/tell-bad-records.ts';
+import { logBadRecords } from './db/log-bad-records.ts';
 import type { Engine } from './engine.ts';
 import { eventParts } from './events/parts.ts';
 import { execParts } from './exec/parts.ts';
@@ -201,7 +201,7 @@ async function findSurvivors(engine: Engine, restarts: Restarts): Promise<void> 
   deliverRemains(engine);
   await reconcileExecs(engine);
   removeBuilds(engine);
-  tellBadRecords(db, log);
+  logBadRecords(db, log);
   setAside.tellEarlier();
   // One whose folder is still being removed gives up its layers after it.
   layers.reconcile(containers.ids().union(containerFolders(config)), images.ids(), setAside);

@@ -8,10 +8,10 @@ import type { Caller } from '@gantry/limiter/types.ts';
 import { overriddenLimits, primaryLimitsFrom } from './config/rules.ts';
 import type { Config } from './config/schema.ts';
 import { TrustedProxies } from './identity/address.ts';
+import { ConfiguredIdentities } from './identity/configured-identities.ts';
+import { CredentialPlaces } from './identity/credential-places.ts';
 import { Introspection } from './identity/introspection.ts';
-import { KnownIdentities } from './identity/known.ts';
 import { Networks } from './identity/networks.ts';
-import { CredentialPlaces } from './identity/shown.ts';
 import { GraphqlCost } from './routes/graphql-cost.ts';
 import { Routes } from './routes/routes.ts';
 import { ApiVersions } from './versions.ts';
@@ -21,7 +21,7 @@ export type Policy = Readonly<{
   config: Config;
   primary: PrimaryLimits;
   routes: Routes;
-  known: KnownIdentities;
+  known: ConfiguredIdentities;
   introspection: Introspection | undefined;
   credentials: CredentialPlaces;
   networks: Networks;
@@ -44,7 +44,7 @@ export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint
     config,
     primary,
     routes: new Routes(config, limiter),
-    known: new KnownIdentities(config.identities, primary),
+    known: new ConfiguredIdentities(config.identities, primary),
     introspection: introspectionFor(config, primary, before),
     credentials: new CredentialPlaces(config.credentials),
     networks: new Networks(config.networks),

@@ -3,7 +3,7 @@ import type { ImageUsage } from '../images/usage.ts';
 import type { SandboxOwners } from '../networks/parts.ts';
 import type { VolumeUsage } from '../volumes/remove.ts';
 import { HealthStore } from './health/store.ts';
-import { holderOf, servedNow } from './networks/served.ts';
+import { holderOf, currentRegistrations } from './networks/registrations.ts';
 import { volumeUsers } from './queries/list.ts';
 import { Runs } from './runs/runs.ts';
 import { isAlive } from './state.ts';
@@ -47,7 +47,7 @@ export function containerParts({ clock, db }: Needs): Built {
       const state = containers.get(id)?.state;
       return state !== undefined && isAlive(state) ? holderOf(state.pid).netns : undefined;
     },
-    served: (config, networks) => servedNow({ config, containers, networks }),
+    served: (config, networks) => currentRegistrations({ config, containers, networks }),
     isAnyAlive: () => containers.all().some(({ state }) => isAlive(state) || state.status === 'starting'),
   };
   const runs = new Runs({ clock, containers });

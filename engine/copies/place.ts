@@ -1,6 +1,6 @@
 import { accessSync, closeSync, constants, fstatSync, ftruncateSync, writeSync } from 'node:fs';
 
-import { holdAt, mountIdOf, setOwnerAndMode } from '../host/files/look-at.ts';
+import { holdAt, mountIdOf, setOwnerAndMode } from '../host/files/held-files.ts';
 import {
   chownAt,
   createFileAt,

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync } from 'node:fs';
 
-import { holdOnSameMount, namesIn } from '../host/files/look-at.ts';
+import { holdOnSameMount, namesIn } from '../host/files/held-files.ts';
 import { rmdirAt, unlinkAt, type BytePath } from '../host/files/openat.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 

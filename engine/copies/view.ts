@@ -1,6 +1,6 @@
 import { closeSync, fstatSync } from 'node:fs';
 
-import { holdAt } from '../host/files/look-at.ts';
+import { holdAt } from '../host/files/held-files.ts';
 import { chmodAt, createFileAt, holdInRoot, mkdirAt, type BytePath } from '../host/files/openat.ts';
 import { linksBelow, resolveLinks } from '../host/files/resolve-links.ts';
 import { attachMount, cloneMount, restrictMount, type ThreadMounts } from '../host/mounts/mount-tree.ts';

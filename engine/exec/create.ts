@@ -1,5 +1,5 @@
 import { emitContainer } from '../containers/container-events.ts';
-import { findAlive } from '../containers/runs/alive.ts';
+import { findAlive } from '../containers/runs/find-alive.ts';
 import { parseDetachKeys } from '../containers/streams/detach-keys.ts';
 import type { Engine } from '../engine.ts';
 import { prepareMoves } from '../host/cgroups/cgroup-moves.ts';

@@ -2,8 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { emitContainer } from '../containers/container-events.ts';
-import { findAlive } from '../containers/runs/alive.ts';
 import { enteredProcess } from '../containers/runs/entered-process.ts';
+import { findAlive } from '../containers/runs/find-alive.ts';
 import { runtimeCgroupOf, shimFolder } from '../containers/runs/places.ts';
 import type { Container } from '../containers/store.ts';
 import { Relay } from '../containers/streams/relay.ts';

@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs';
 
-import { holdAt } from '../host/files/look-at.ts';
+import { holdAt } from '../host/files/held-files.ts';
 import { attachMount } from '../host/mounts/mount-tree.ts';
 import { mountOverlay, unmount, unmountInBackground } from '../host/mounts/mount.ts';
 import { hasCode } from '../lib/errors.ts';

@@ -6,7 +6,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Plugins } from '../plugins/plugins.ts';
 import type { Cidr } from './addresses/cidr.ts';
 import type { ClosedPort } from './bridge/ruleset.ts';
-import type { Served } from './dns/served.ts';
+import type { Registration } from './dns/registration.ts';
 import type { Networks } from './networks.ts';
 
 /** The settings of networks, and the parts of the engine that they need. */
@@ -24,7 +24,7 @@ export type NetworkSettings = Readonly<{
   /** Folder of the mounted namespaces of overlays. */
   overlayFolder: string;
   /** All containers that it has to serve now. */
-  served: (networks: Networks) => readonly Served[];
+  served: (networks: Networks) => readonly Registration[];
   /** The network of the cluster that has this name or id; only managers know. */
   ofCluster: (ref: string) => Readonly<{ isAttachable: boolean }> | undefined;
   /** The machine's ports that containers do not reach: those of the cluster. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Config } from '../config/daemon-config.ts';
 import type { Engine } from '../engine.ts';
 import { parsePool } from './addresses/subnets.ts';
-import type { Served } from './dns/served.ts';
+import type { Registration } from './dns/registration.ts';
 import type { NetworkSettings } from './needs.ts';
 import { Networks } from './networks.ts';
 
@@ -23,7 +23,7 @@ export type SandboxOwners = Readonly<{
   /** The path of a running container's network namespace. */
   netnsOf: (containerId: string) => string | undefined;
   /** The containers that the resolver serves. */
-  served: (config: Config, networks: Networks) => readonly Served[];
+  served: (config: Config, networks: Networks) => readonly Registration[];
   /** Whether a container is running or starting. */
   isAnyAlive: () => boolean;
 }>;

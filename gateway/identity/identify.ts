@@ -3,8 +3,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Caller } from '@gantry/limiter/types.ts';
 
 import type { Policy } from '../policy.ts';
+import type { Reading, Shown } from './credential-places.ts';
 import type { Introspection } from './introspection.ts';
-import type { Reading, Shown } from './shown.ts';
 import type { Pace } from './turns.ts';
 
 /**

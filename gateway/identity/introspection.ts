@@ -8,7 +8,7 @@ import { Compile } from 'typebox/compile';
 import { Pool } from 'undici';
 
 import type { IntrospectionSettings } from '../config/settings/identities.ts';
-import { type Reading, readingsOf, type Shown } from './shown.ts';
+import { type Reading, readingsOf, type Shown } from './credential-places.ts';
 import { NoTurn, type Pace, Turns } from './turns.ts';
 
 /** The source did not answer, or not in a form that can be understood. */

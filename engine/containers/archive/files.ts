@@ -7,7 +7,7 @@ import { settlesWithin } from '../../lib/clock.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';
 import { networkOwner } from '../links/network-owner.ts';
-import { refuseUnclear } from '../runs/alive.ts';
+import { refuseUnclear } from '../runs/find-alive.ts';
 import { etcFilesOf } from '../runs/preparation/etc-files.ts';
 import { mountVolumes, releaseVolumes, type VolumeMountNeeds } from '../runs/preparation/volume-mounts.ts';
 import { isAlive } from '../state.ts';

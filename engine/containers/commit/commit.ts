@@ -11,10 +11,11 @@ import { runConfigOf } from '../../records/run-config.ts';
 import { emitIfThere } from '../container-events.ts';
 import type { ContainerConfigBody } from '../settings/container-config-schema.ts';
 import type { Container } from '../store.ts';
-import { holdStill, type HoldNeeds } from './hold-still.ts';
 import { mergeConfig } from './merge-config.ts';
+import { pauseForCommit, type PauseForCommitNeeds } from './pause-for-commit.ts';
 
-type CommitNeeds = HoldNeeds & Pick<Engine, 'archives' | 'blobs' | 'clock' | 'db' | 'images' | 'layers' | 'locks'>;
+type CommitNeeds = PauseForCommitNeeds &
+  Pick<Engine, 'archives' | 'blobs' | 'clock' | 'db' | 'images' | 'layers' | 'locks'>;
 
 type CommitRequest = Readonly<{
   name: Reference | undefined;
@@ -61,7 +62,7 @@ export async function commitContainer(engine: CommitNeeds, ref: string, request:
 /** Its files stay while they are read, also when it is removed meanwhile. */
 async function changesOf(engine: CommitNeeds, { id }: Container, pause: boolean, leases: DisposableStack) {
   using _copy = engine.runs.of(id).addCopy(() => undefined);
-  using _still = pause ? holdStill(engine, id) : undefined;
+  using _still = pause ? pauseForCommit(engine, id) : undefined;
   return await commitLayer(engine, id, leases);
 }
 

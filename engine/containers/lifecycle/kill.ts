@@ -2,7 +2,7 @@ import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { signalNumber } from '../../lib/notations/signal-number.ts';
 import { emitContainer } from '../container-events.ts';
-import { findAlive, notRunning, refuseUnclear, startOver } from '../runs/alive.ts';
+import { findAlive, notRunning, refuseUnclear, startOver } from '../runs/find-alive.ts';
 import { thaw } from '../runs/freezer.ts';
 import { isAlive, transition } from '../state.ts';
 import type { Container } from '../store.ts';

@@ -1,7 +1,7 @@
 import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { emitContainer } from '../container-events.ts';
-import { notRunning } from '../runs/alive.ts';
+import { notRunning } from '../runs/find-alive.ts';
 import { freeze, thaw } from '../runs/freezer.ts';
 import { isAlive, transition } from '../state.ts';
 

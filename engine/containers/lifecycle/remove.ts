@@ -6,7 +6,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { measure } from '../../lib/measures.ts';
 import { removeIfAnonymous, type RemoveVolumeNeeds } from '../../volumes/remove.ts';
 import { emitContainer } from '../container-events.ts';
-import { startOver } from '../runs/alive.ts';
+import { startOver } from '../runs/find-alive.ts';
 import { containerFolder } from '../runs/places.ts';
 import { isAlive, transition, exitCodeOf } from '../state.ts';
 import type { Container, ContainerStore, MountPoint } from '../store.ts';

@@ -1,7 +1,7 @@
 import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { emitContainer } from '../container-events.ts';
-import { holderOf, servedOf } from '../networks/served.ts';
+import { holderOf, registrationOf } from '../networks/registrations.ts';
 import { containerName } from '../settings/container-name.ts';
 import { isAlive } from '../state.ts';
 
@@ -22,5 +22,5 @@ export function renameContainer(engine: Needs, ref: string, wanted = ''): void {
   engine.networks.overlays.attachments.rename(before, name);
   const renamed = engine.containers.find(id);
   if (!isAlive(renamed.state) || !engine.networks.dns.isServed(id)) return;
-  engine.networks.dns.change(servedOf(engine, renamed, holderOf(renamed.state.pid)));
+  engine.networks.dns.change(registrationOf(engine, renamed, holderOf(renamed.state.pid)));
 }

@@ -1,6 +1,6 @@
 import type { Engine } from '../../engine.ts';
 import { emitIfThere } from '../container-events.ts';
-import { findAlive } from '../runs/alive.ts';
+import { findAlive } from '../runs/find-alive.ts';
 
 type Needs = Pick<Engine, 'containers' | 'events' | 'runs'>;
 export type Size = { width: number; height: number };

@@ -3,7 +3,7 @@ import { settlesWithin } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { measure } from '../../lib/measures.ts';
 import { emitContainer, emitIfThere } from '../container-events.ts';
-import { refuseUnclear, startOver } from '../runs/alive.ts';
+import { refuseUnclear, startOver } from '../runs/find-alive.ts';
 import { thaw } from '../runs/freezer.ts';
 import { isAlive, transition } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';

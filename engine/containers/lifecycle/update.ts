@@ -4,7 +4,7 @@ import { detectCgroups } from '../../host/cgroups/cgroups.ts';
 import { limitSupport } from '../../host/cgroups/limit-support.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { emitContainer } from '../container-events.ts';
-import { refuseUnclear } from '../runs/alive.ts';
+import { refuseUnclear } from '../runs/find-alive.ts';
 import { changeLiveLimits } from '../runs/live-limits.ts';
 import { checkedUpdate, updatedHostConfig, type WantedUpdate } from '../settings/update.ts';
 import type { Container } from '../store.ts';

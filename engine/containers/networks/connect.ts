@@ -15,8 +15,8 @@ import { portRequest } from '../runs/preparation/namespaces.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import { attachedName, attachmentOf, checkSettings, withOwnNames } from './attachments.ts';
-import { leaveLostNetwork } from './lost-networks.ts';
-import { holderOf, servedOf, usesResolver } from './served.ts';
+import { leaveLostNetwork } from './leave-lost-network.ts';
+import { holderOf, registrationOf, usesResolver } from './registrations.ts';
 
 type ConnectNeeds = NetworkNeeds & Pick<Engine, 'config' | 'containers' | 'locks'>;
 
@@ -126,14 +126,14 @@ function restoreAttachments(containers: ContainerStore, { id, attachments }: Con
 }
 
 async function tellNames(engine: ConnectNeeds, id: string, pid: number): Promise<void> {
-  await engine.networks.dns.serve(servedOf(engine, engine.containers.find(id), holderOf(pid)));
+  await engine.networks.dns.serve(registrationOf(engine, engine.containers.find(id), holderOf(pid)));
 }
 
 /** Whether the resolver is told at all: one that is away gets all names when it is back. */
 function tellNamesLater(engine: ConnectNeeds, id: string, pid: number): void {
   const { dns } = engine.networks;
   if (usesResolver(engine.networks.endpointsOf(id))) {
-    dns.change(servedOf(engine, engine.containers.find(id), holderOf(pid)));
+    dns.change(registrationOf(engine, engine.containers.find(id), holderOf(pid)));
   } else {
     dns.forget(id);
   }

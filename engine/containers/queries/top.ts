@@ -5,7 +5,7 @@ import type { Engine } from '../../engine.ts';
 import { detectCgroups, processesIn } from '../../host/cgroups/cgroups.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { emitIfThere } from '../container-events.ts';
-import { findAlive } from '../runs/alive.ts';
+import { findAlive } from '../runs/find-alive.ts';
 import { cgroupPathOf } from '../runs/places.ts';
 import type { Top } from '../schema.ts';
 

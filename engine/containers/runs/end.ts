@@ -9,9 +9,9 @@ import { isAlive, transition } from '../state.ts';
 import type { Container } from '../store.ts';
 import { cgroupPathOf, shimFolder } from './places.ts';
 import { unmountVolumes, type VolumeMountNeeds } from './preparation/volume-mounts.ts';
-import { endProcesses, removeIfLeft, removeRemains } from './remains.ts';
+import { endProcesses, removeIfLeft, removeRemains } from './remove-remains.ts';
 import { applyRestartPolicy } from './restart-policy.ts';
-import { showingFailures } from './shown-failures.ts';
+import { storeFailures } from './store-failures.ts';
 
 export type EndNeeds = NetworkNeeds &
   VolumeMountNeeds &
@@ -106,7 +106,7 @@ export async function recordLost(engine: EndNeeds, container: Container): Promis
     await removeLost(engine, container, killed);
     await unmountVolumes(engine, container).done;
   };
-  const shown = showingFailures(containers, id, 'its shim is gone, and its remains cannot be removed yet', work);
+  const shown = storeFailures(containers, id, 'its shim is gone, and its remains cannot be removed yet', work);
   const { done } = background.untilDone('end a container without a shim', { container: id }, shown);
   runs.of(id).leave(done);
   await settlesWithin(done, PATIENCE_SECONDS, clock);

@@ -22,7 +22,7 @@ import { StartFailed } from '../../runtime/start-failure.ts';
 import { emitContainer, emitMounts } from '../container-events.ts';
 import { linkEnvironment, linkHosts, tellLinkedAddress } from '../links/links.ts';
 import { asOfNow } from '../networks/attachments.ts';
-import { servedOf, usesResolver } from '../networks/served.ts';
+import { registrationOf, usesResolver } from '../networks/registrations.ts';
 import { securityOptions } from '../settings/security-option.ts';
 import { isAlive, transition, type Alive } from '../state.ts';
 import type { Container } from '../store.ts';
@@ -34,7 +34,7 @@ import { namespacesOf, sandboxRequest, sharedMemoryOf } from './preparation/name
 import { describeContainer } from './preparation/process.ts';
 import { shimOptions } from './preparation/shim-options.ts';
 import { mountVolumes, unmountVolumes } from './preparation/volume-mounts.ts';
-import { removeIfLeft, removeRemains } from './remains.ts';
+import { removeIfLeft, removeRemains } from './remove-remains.ts';
 
 export type StartNeeds = EndNeeds & Pick<Engine, 'layers' | 'locks'>;
 
@@ -160,7 +160,7 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
 
 /** The shim holds the namespace before it has a process. */
 async function serve(engine: StartNeeds, container: Container, { pid }: Shim): Promise<void> {
-  await engine.networks.dns.serve(servedOf(engine, container, { pid, netns: `/proc/${pid}/fd/3` }));
+  await engine.networks.dns.serve(registrationOf(engine, container, { pid, netns: `/proc/${pid}/fd/3` }));
 }
 
 /** The container's own lines in the hosts file. */

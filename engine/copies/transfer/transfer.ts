@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, readSync } from 'node:fs';
 
-import { holdAt, openHeld, setOwnerAndMode } from '../../host/files/look-at.ts';
+import { holdAt, openHeld, setOwnerAndMode } from '../../host/files/held-files.ts';
 import { holdInRoot, mkdirAt, readable, type BytePath } from '../../host/files/openat.ts';
 import { pack } from '../../layers/pack/pack.ts';
 import type { TarEntry } from '../../layers/tar/tar-header.ts';

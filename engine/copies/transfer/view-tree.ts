@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, readSync, type Stats } from 'node:fs';
 
 import { deviceMajor, deviceMinor } from '../../host/files/device-nodes.ts';
-import { holdAt, namesIn, openHeld, targetOf, xattrOf } from '../../host/files/look-at.ts';
+import { holdAt, namesIn, openHeld, targetOf, xattrOf } from '../../host/files/held-files.ts';
 import { holdInRoot, readable, type BytePath } from '../../host/files/openat.ts';
 import type { EntryType } from '../../layers/tar/tar-header.ts';
 import { beginSum } from '../../layers/threads/context-sums.ts';

@@ -2,7 +2,7 @@ import { closeSync } from 'node:fs';
 
 import { append } from '../../lib/append.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
-import { holdAt, targetOf } from './look-at.ts';
+import { holdAt, targetOf } from './held-files.ts';
 import { holdInRoot, readable, typeAt, type BytePath } from './openat.ts';
 
 /** As in the kernel. */

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, readdirSync, type Dirent, type Stats } from 'node:fs';
 
-import { holdAt, xattrOf } from '../../host/files/look-at.ts';
+import { holdAt, xattrOf } from '../../host/files/held-files.ts';
 import { readable, type BytePath } from '../../host/files/openat.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { isMountPoint } from './mount-points.ts';

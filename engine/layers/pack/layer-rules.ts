@@ -1,7 +1,7 @@
 import { lstatSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 
-import { xattrOf } from '../../host/files/look-at.ts';
+import { xattrOf } from '../../host/files/held-files.ts';
 import { readable, type BytePath } from '../../host/files/openat.ts';
 import { isMountPoint } from './mount-points.ts';
 import type { NewEntry } from './tar-entry.ts';

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, readSync, type Stats } from 'node:fs';
 
 import { deviceMajor, deviceMinor } from '../../host/files/device-nodes.ts';
-import { dataOf, holdAt, namesIn, openHeld, targetOf, xattrNamesOf, xattrOf } from '../../host/files/look-at.ts';
+import { dataOf, holdAt, namesIn, openHeld, targetOf, xattrNamesOf, xattrOf } from '../../host/files/held-files.ts';
 import type { BytePath } from '../../host/files/openat.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { BLOCK_BYTES, type EntryType, type Segment } from '../tar/tar-header.ts';

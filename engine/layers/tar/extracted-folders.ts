@@ -1,6 +1,6 @@
 import { closeSync, readlinkSync } from 'node:fs';
 
-import { setOwnerAndMode } from '../../host/files/look-at.ts';
+import { setOwnerAndMode } from '../../host/files/held-files.ts';
 import {
   chmodAt,
   mkdirAt,

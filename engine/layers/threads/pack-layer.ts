@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 
-import { holdAt } from '../../host/files/look-at.ts';
+import { holdAt } from '../../host/files/held-files.ts';
 import { ALL, LayerRules } from '../pack/layer-rules.ts';
 import { pack } from '../pack/pack.ts';
 import type { Received, Work } from './archive-messages.ts';

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { removeRemains, removeIfLeft } from '../../containers/runs/remains.ts';
+import { removeRemains, removeIfLeft } from '../../containers/runs/remove-remains.ts';
 import type { Engine } from '../../engine.ts';
 import { mountTable } from '../../host/mounts/mount-table.ts';
 import { mountBind, setPropagation, unmount } from '../../host/mounts/mount.ts';

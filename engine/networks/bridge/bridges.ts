@@ -20,9 +20,9 @@ import { Firewall } from './firewall.ts';
 import { admitLegacyForwarding } from './legacy-forwarding.ts';
 import { LoopbackProxies, selectProxied } from './loopback-proxies.ts';
 import { PortReservations } from './port-reservations.ts';
-import { checkHostIp, publishedAt } from './published-at.ts';
 import { Sandboxes } from './ready-sandboxes.ts';
 import { removeFromMachine } from './remove-from-machine.ts';
+import { checkHostIp, resolvePublishedPorts } from './resolve-ports.ts';
 import type { ClosedPort } from './ruleset.ts';
 
 type BridgesSettings = Readonly<{
@@ -63,7 +63,7 @@ export class Bridges implements Disposable {
       const places = settings.endpoints().filter(({ networkId }) => this.#bridges.has(networkId));
       return {
         networks: [...this.#bridges.values()].map(({ rules }) => rules),
-        published: places.flatMap((endpoint) => publishedAt(endpoint, endpoint.ports)),
+        published: places.flatMap((endpoint) => resolvePublishedPorts(endpoint, endpoint.ports)),
         closed: settings.closedPorts(),
         places,
       };
@@ -188,8 +188,8 @@ export class Bridges implements Disposable {
       for (const port of reserved) undo.defer(() => this.#ports.release(port));
       return reserved;
     });
-    this.#firewall.publish(publishedAt(place, ports));
-    undo.defer(() => this.#firewall.unpublish(publishedAt(place, ports)));
+    this.#firewall.publish(resolvePublishedPorts(place, ports));
+    undo.defer(() => this.#firewall.unpublish(resolvePublishedPorts(place, ports)));
     this.#serve(place, ports);
     undo.move();
     return ports;
@@ -197,7 +197,7 @@ export class Bridges implements Disposable {
 
   /** Unpublishes and frees the host ports; missing ones are not an error. */
   unpublish(place: Place, ports: readonly PublishedPort[]): void {
-    this.#firewall.unpublish(publishedAt(place, ports));
+    this.#firewall.unpublish(resolvePublishedPorts(place, ports));
     this.#proxies.end(selectProxied(ports));
     for (const port of ports) this.#ports.release(port);
     this.#forgetFlows(place, ports);
@@ -205,7 +205,7 @@ export class Bridges implements Disposable {
 
   /** Redirects published ports to another endpoint, which has addresses of the same families. */
   movePorts(from: Place, to: Place, ports: readonly PublishedPort[]): void {
-    this.#firewall.movePorts(publishedAt(from, ports), publishedAt(to, ports));
+    this.#firewall.movePorts(resolvePublishedPorts(from, ports), resolvePublishedPorts(to, ports));
     this.#proxies.end(selectProxied(ports));
     this.#serve(to, ports);
     this.#forgetFlows(from, ports);

@@ -8,7 +8,6 @@ import { hasCode } from '../../lib/errors.ts';
 import type { Family } from '../../lib/notations/ip-address.ts';
 import type { Place } from '../endpoints/endpoint.ts';
 import { admitForwarding, dropForwarding, dropForwardingOf, patternOf } from './forwarding.ts';
-import { forgetMisledFlows } from './misled-flows.ts';
 import { areNeighboursWhole, gatewayTexts, neighboursText, placeElements } from './neighbour-rules.ts';
 import {
   addBridgeText,
@@ -22,6 +21,7 @@ import {
   type Published,
   type RuleState,
 } from './ruleset.ts';
+import { removeStaleFlows } from './stale-flows.ts';
 
 /**
  * The packet rules of this daemon: its own table, and accepting rules in the machine's FORWARD chain.
@@ -64,7 +64,7 @@ export class Firewall implements Disposable {
     this.#nft.run(texts.join('\n'));
     this.#admitted.clear();
     this.#knowAfter(before, 1 + this.#admit(state.networks));
-    this.#forgetMisledFlows(state.published);
+    this.#removeStaleFlows(state.published);
   }
 
   /** Checks the rules and writes missing ones. Costs 0.02 ms when no rule of the machine has changed. */
@@ -118,7 +118,7 @@ export class Firewall implements Disposable {
   publish(published: readonly Published[]): void {
     if (published.length === 0) return;
     this.#add(() => this.#nft.run(addText(this.#table, published)));
-    this.#forgetMisledFlows(published);
+    this.#removeStaleFlows(published);
   }
 
   /** Redirects published ports to another address. */
@@ -153,8 +153,8 @@ export class Firewall implements Disposable {
   }
 
   /** Flows that began without the rules, or with others. */
-  #forgetMisledFlows(published: readonly Published[]): void {
-    forgetMisledFlows({ netfilter: this.#netfilter, route: this.#route }, published);
+  #removeStaleFlows(published: readonly Published[]): void {
+    removeStaleFlows({ netfilter: this.#netfilter, route: this.#route }, published);
   }
 
   /** Removes all in one transaction, or, if one of them is missing, the others one by one. */

@@ -1,5 +1,5 @@
+import type { Registration } from './registration.ts';
 import { DNS_PORT } from './rules.ts';
-import type { Served } from './served.ts';
 
 declare const isEncoded: unique symbol;
 
@@ -36,7 +36,7 @@ export function forgetNamesCommand(network: string, owner: string): Command {
 }
 
 /** Serves a container; its networks must be known. */
-export function boxCommand({ containerId, pid, netns, networks, links, upstreams }: Served): Command {
+export function boxCommand({ containerId, pid, netns, networks, links, upstreams }: Registration): Command {
   const usable = links.filter(({ alias, target }) => isName(alias) && isName(target)).slice(0, MAX_LINKS);
   return command(
     ...['box', word(containerId), String(pid), word(netns), String(DNS_PORT)],

@@ -1,14 +1,14 @@
 import type { Background } from '../../lib/background.ts';
 import { forgetNamesCommand, type Command } from './commands.ts';
+import { unregisterCommands, registerCommands, type Registration } from './registration.ts';
 import { Resolver } from './resolver.ts';
-import { forgottenCommands, servedCommands, type Served } from './served.ts';
 
 type DnsSettings = Readonly<{
   background: Background;
   /** The folder of the resolver's socket and journal. */
   folder: string;
   /** All containers to be served now. */
-  served: () => readonly Served[];
+  served: () => readonly Registration[];
   /** The commands for names of other nodes. */
   elsewhere: () => readonly Command[];
 }>;
@@ -39,12 +39,12 @@ export class Dns implements Disposable {
   }
 
   /** Serves a container, before its first process starts, and makes its names known. Throws `failed`. */
-  async serve(served: Served): Promise<void> {
+  async serve(served: Registration): Promise<void> {
     await this.#resolver.tell(this.#commandsFor(served));
   }
 
   /** Updates the names of a container that is served, in the background. */
-  change(served: Served): void {
+  change(served: Registration): void {
     const { background } = this.#settings;
     background.untilDone('update the names of a container', { container: served.containerId }, async () => {
       await this.serve(served);
@@ -69,7 +69,7 @@ export class Dns implements Disposable {
     if (networks === undefined) return;
     this.#known.delete(containerId);
     this.#settings.background.untilDone('forget the names of a container', { container: containerId }, async () => {
-      await this.#resolver.tellIfThere(forgottenCommands(containerId, networks));
+      await this.#resolver.tellIfThere(unregisterCommands(containerId, networks));
     });
   }
 
@@ -82,11 +82,11 @@ export class Dns implements Disposable {
     this.#resolver[Symbol.dispose]();
   }
 
-  #commandsFor(served: Served): Command[] {
+  #commandsFor(served: Registration): Command[] {
     const { containerId } = served;
     const now = served.networks.map(({ id }) => id);
     const left = (this.#known.get(containerId) ?? []).filter((id) => !now.includes(id));
     this.#known.set(containerId, now);
-    return [...servedCommands(served), ...left.map((id) => forgetNamesCommand(id, containerId))];
+    return [...registerCommands(served), ...left.map((id) => forgetNamesCommand(id, containerId))];
   }
 }

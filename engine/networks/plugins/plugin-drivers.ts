@@ -1,8 +1,8 @@
 import { EngineError } from '../../lib/errors.ts';
 import type { NetworkDriver } from '../drivers/driver.ts';
-import { addressedBy } from './addressed-by.ts';
 import { PluginAddresses, type AddressParts } from './addresses.ts';
 import { pluginDriver, type PluginDriverParts } from './driver.ts';
+import { withPluginAddresses } from './with-plugin-addresses.ts';
 
 /** The drivers of plugins by their names, and those whose addresses are of plugins. Nobody is asked here. */
 export class PluginDrivers {
@@ -34,7 +34,7 @@ export class PluginDrivers {
     this.#addresses.set(name, addresses);
     const known = this.#addressed.get(name) ?? new Map<NetworkDriver, NetworkDriver>();
     this.#addressed.set(name, known);
-    const made = known.get(driver) ?? addressedBy(addresses, driver);
+    const made = known.get(driver) ?? withPluginAddresses(addresses, driver);
     known.set(driver, made);
     return made;
   }

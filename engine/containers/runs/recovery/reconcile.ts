@@ -17,8 +17,8 @@ import { removeVolumesOfNobody } from '../../lifecycle/remove.ts';
 import { isAlive } from '../../state.ts';
 import type { Container } from '../../store.ts';
 import { cgroupsWithoutRecord, containerFolder, shimFolder } from '../places.ts';
-import { removeRemains } from '../remains.ts';
-import { showingFailures } from '../shown-failures.ts';
+import { removeRemains } from '../remove-remains.ts';
+import { storeFailures } from '../store-failures.ts';
 import { resume, settle, type SettleNeeds } from './settle.ts';
 
 type Needs = SettleNeeds &
@@ -128,7 +128,7 @@ function recover(engine: Needs, id: string, shim: Promise<Shim | undefined> | un
     if (container !== undefined && found !== undefined) await resume(engine, container, found);
     else if (container !== undefined) await settle(engine, container);
   };
-  const shown = showingFailures(containers, id, "not recovered since the daemon's start, it tries again", work);
+  const shown = storeFailures(containers, id, "not recovered since the daemon's start, it tries again", work);
   return background.untilDone('recover a container', { container: id }, async () => {
     await shown();
     runs.of(id).isUnclear = false;

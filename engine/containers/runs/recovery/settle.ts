@@ -12,7 +12,7 @@ import { thaw } from '../freezer.ts';
 import { revertCutOffUpdate } from '../live-limits.ts';
 import { cgroupPathOf, shimFolder } from '../places.ts';
 import { unmountVolumes } from '../preparation/volume-mounts.ts';
-import { removeIfLeft } from '../remains.ts';
+import { removeIfLeft } from '../remove-remains.ts';
 import { recordRun, type StartNeeds } from '../start.ts';
 
 export type SettleNeeds = StartNeeds & StopNeeds & RemoveNeeds;

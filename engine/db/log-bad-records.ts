@@ -11,7 +11,7 @@ const STEPS = [
  * At the daemon's start: names the records that cannot be read in the log, each at the first start that finds it. Those
  * that an earlier start has named are only counted.
  */
-export function tellBadRecords(db: Database, log: Log): void {
+export function logBadRecords(db: Database, log: Log): void {
   db.migrate('told_bad_records', STEPS);
   const told = new Set(
     db.sql

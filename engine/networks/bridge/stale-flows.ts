@@ -13,7 +13,7 @@ type Kernel = Readonly<{ netfilter: Netlink; route: Netlink }>;
  * A flow keeps the translation of its first packet: one that began before the port was published has none for as long as
  * its client keeps sending. Flows of containers to the same port of other machines stay.
  */
-export function forgetMisledFlows(kernel: Kernel, published: readonly Published[]): void {
+export function removeStaleFlows(kernel: Kernel, published: readonly Published[]): void {
   const byFamily = Map.groupBy(
     published.filter(({ port }) => port.protocol === 'udp'),
     familyOf,

@@ -8,7 +8,7 @@ import {
 } from './commands.ts';
 
 /** A container as the resolver knows it. */
-export type Served = Readonly<{
+export type Registration = Readonly<{
   containerId: string;
   /** The container is served until this process ends. */
   pid: number;
@@ -29,7 +29,7 @@ export type Served = Readonly<{
 export type Upstream = Readonly<{ ip: string; inside: boolean }>;
 
 /** The commands that make the resolver serve a container, and know its names. */
-export function servedCommands(served: Served): Command[] {
+export function registerCommands(served: Registration): Command[] {
   const { containerId, networks } = served;
   return [
     ...networks.flatMap(({ id, label, ...names }) => [networkCommand(id, label), namesCommand(id, containerId, names)]),
@@ -38,6 +38,6 @@ export function servedCommands(served: Served): Command[] {
 }
 
 /** The commands that forget a container. */
-export function forgottenCommands(containerId: string, networkIds: readonly string[]): Command[] {
+export function unregisterCommands(containerId: string, networkIds: readonly string[]): Command[] {
   return [forgetBoxCommand(containerId), ...networkIds.map((id) => forgetNamesCommand(id, containerId))];
 }

@@ -26,7 +26,7 @@ const NOBODY: readonly Known[] = [];
  * dictionary to try. The look-up takes bytes of the hash, which nobody can choose, and the digests are then compared in
  * constant time: neither says how much of a guess was right.
  */
-export class KnownIdentities {
+export class ConfiguredIdentities {
   /** By the first bytes of the digest. */
   readonly #tokens = new Map<number, Known[]>();
   readonly #clients = new Map<string, Client>();

@@ -2,7 +2,7 @@ import { messageOf } from '../../lib/failure-message.ts';
 import type { ContainerStore } from '../store.ts';
 
 /** Work that is retried until it succeeds; until then the container's record has the reason of the failure. */
-export function showingFailures(
+export function storeFailures(
   containers: ContainerStore,
   id: string,
   beginning: string,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { Database } from './database.ts';
-import { tellBadRecords } from './tell-bad-records.ts';
+import { logBadRecords } from './log-bad-records.ts';
 
 type Line = { table?: string; id?: string; records?: number };
 
@@ -12,7 +12,7 @@ function said(db: Database, ...ids: string[]): Line[] {
   const tell = (details: object): void => void lines.push(details);
   for (const bad of db.badRecords.all()) db.badRecords.delete(bad);
   for (const id of ids) db.badRecords.add({ table: 'execs', id, reason: 'cut' });
-  tellBadRecords(db, { error: tell, warn: tell });
+  logBadRecords(db, { error: tell, warn: tell });
   return lines.map(({ table, id, records }) => (records === undefined ? { table, id } : { records }));
 }
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Config } from '../../config/daemon-config.ts';
 import type { Engine } from '../../engine.ts';
 import { hasCode } from '../../lib/errors.ts';
-import type { Served, Upstream } from '../../networks/dns/served.ts';
+import type { Registration, Upstream } from '../../networks/dns/registration.ts';
 import type { Endpoint } from '../../networks/endpoints/endpoint.ts';
 import { isDefaultNetwork, isPredefinedName, networkModeOf } from '../../networks/mode.ts';
 import type { Networks } from '../../networks/networks.ts';
@@ -24,7 +24,7 @@ export function usesResolver(endpoints: readonly Endpoint[]): boolean {
 }
 
 /** A container as the resolver needs it. */
-export function servedOf(engine: Needs, container: Container, { pid, netns }: Holder): Served {
+export function registrationOf(engine: Needs, container: Container, { pid, netns }: Holder): Registration {
   const { id, name, attachments } = container;
   const endpoints = engine.networks.endpointsOf(id);
   const user = endpoints.filter((endpoint) => isNamed(engine.networks, endpoint));
@@ -63,11 +63,11 @@ function isNamed(networks: Networks, { networkName, networkId, isWayOut }: Endpo
 }
 
 /** All containers that the resolver serves now. */
-export function servedNow(engine: Needs): Served[] {
+export function currentRegistrations(engine: Needs): Registration[] {
   return engine.containers.all().flatMap((container) => {
     const { state, id } = container;
     if (!isAlive(state) || !usesResolver(engine.networks.endpointsOf(id))) return [];
-    return [servedOf(engine, container, holderOf(state.pid))];
+    return [registrationOf(engine, container, holderOf(state.pid))];
   });
 }
 

@@ -2,7 +2,7 @@ import type { NetworkDriver } from '../drivers/driver.ts';
 import type { PluginAddresses } from './addresses.ts';
 
 /** A driver whose networks have their addresses from a plugin. */
-export function addressedBy(addresses: PluginAddresses, driver: NetworkDriver): NetworkDriver {
+export function withPluginAddresses(addresses: PluginAddresses, driver: NetworkDriver): NetworkDriver {
   const { create, joinInto } = driver;
   return {
     ...driver,

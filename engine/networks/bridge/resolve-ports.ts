@@ -5,7 +5,7 @@ import { LOOPBACK_SIX, type PublishedPort } from '../endpoints/ports.ts';
 import type { Published } from './ruleset.ts';
 
 /** The published ports for the rules: each leads to the address of its own family. */
-export function publishedAt({ ipAddress, ipv6 }: Place, ports: readonly PublishedPort[]): Published[] {
+export function resolvePublishedPorts({ ipAddress, ipv6 }: Place, ports: readonly PublishedPort[]): Published[] {
   return ports.flatMap((port): Published[] => {
     if (port.hostIp === LOOPBACK_SIX) return [];
     if (!isSix(port.hostIp)) return [{ ipAddress, port }];
