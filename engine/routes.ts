@@ -1,5 +1,3 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-
 import { buildRoutes } from './builder/routes.ts';
 import { nodeRoutes } from './cluster/nodes/routes.ts';
 import { serviceRoutes } from './cluster/services/routes.ts';
@@ -12,6 +10,7 @@ import { containerRoutes } from './containers/routes.ts';
 import type { Engine } from './engine.ts';
 import { eventRoutes } from './events/routes.ts';
 import { execRoutes } from './exec/routes.ts';
+import type { AddRoutes } from './http/route-table.ts';
 import { imageRoutes } from './images/routes.ts';
 import { pluginRoutes } from './managed-plugins/routes.ts';
 import { networkRoutes } from './networks/routes.ts';
@@ -20,7 +19,7 @@ import { systemRoutes } from './system/routes.ts';
 import { volumeRoutes } from './volumes/routes.ts';
 
 /** The index of the API: every domain's routes, in the order of the specification. */
-export function routes(engine: Engine): FastifyPluginAsyncTypebox[] {
+export function routes(engine: Engine): AddRoutes[] {
   return [
     containerRoutes(engine),
     containerFileRoutes(engine),

@@ -31,7 +31,7 @@ import { openListeners } from './http/listening/listeners.ts';
 import { serveMetrics, type MetricsListener } from './http/listening/metrics-listener.ts';
 import { PendingRequests } from './http/listening/pending-requests.ts';
 import { TcpLimits } from './http/listening/tcp-limits.ts';
-import { buildServer, listenerOf } from './http/server.ts';
+import { buildServer } from './http/server.ts';
 import { logMissingFiles } from './images/missing-files.ts';
 import { imageParts } from './images/parts.ts';
 import { Archives } from './layers/threads/archives.ts';
@@ -92,7 +92,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
     log,
     authorization,
   };
-  const listener = listenerOf(await buildServer(needs, routes(engine), pending, limits));
+  const listener = buildServer(needs, routes(engine), pending, limits);
   const { hosts } = undo.use(await openListeners(config, listener, pending, limits?.overTcp(listener) ?? listener));
   if (config.metricsAddr !== '') undo.use(await openMetrics(engine, config.metricsAddr));
   restarts.begin();

@@ -1,7 +1,6 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-
 import type { Engine } from '../engine.ts';
 import { logUnexpected } from '../http/errors.ts';
+import type { AddRoutes } from '../http/route-table.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { openStream } from '../http/streams/stream.ts';
 import { IS_PRUNING } from '../http/values/prune-filters.ts';
@@ -15,15 +14,14 @@ import { BuildQuery, PruneCachesQuery, PrunedCaches } from './schema.ts';
 import { StepFailed } from './steps/step-failed.ts';
 
 export const buildRoutes =
-  (engine: Engine): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  (engine: Engine): AddRoutes =>
+  (http) => {
     http.post('/build', {
       schema: { querystring: BuildQuery },
       handler: async (request, reply) => {
         const options = buildOptions(request.query, request.headers);
         const signal = clientGone(reply.raw);
-        const answer = new BuildAnswer(() => openStream(request, reply), options.isQuiet);
+        const answer = new BuildAnswer(() => openStream(reply), options.isQuiet);
         try {
           const body = request.raw;
           const image = await buildFromRequest(engine, { options, body, client: answer, signal, wantsAux: false });

@@ -1,10 +1,11 @@
 import type { Duplex } from 'node:stream';
 
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 
 import type { Engine } from '../engine.ts';
+import type { Reply } from '../http/reply.ts';
+import type { ApiRequest } from '../http/request.ts';
+import type { AddRoutes } from '../http/route-table.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { hijack, rawStreamType, wantsUpgrade } from '../http/streams/hijack.ts';
 import { openStream } from '../http/streams/stream.ts';
@@ -39,9 +40,8 @@ import { prepareLogs, readContainerLog } from './streams/logs.ts';
 import { createSteps, statsSteps, updateSteps, waitSteps, wrongState } from './versions.ts';
 
 export const containerRoutes =
-  (engine: Engine): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  (engine: Engine): AddRoutes =>
+  (http) => {
     http.get('/containers/json', {
       schema: { querystring: wire.ListQuery, response: { 200: Type.Array(wire.Summary) } },
       handler: async ({ query }) => await listContainers(engine, query),
@@ -52,7 +52,7 @@ export const containerRoutes =
       config: { steps: createSteps },
       handler: async ({ query, body }, reply) => {
         const { container, warnings } = await createContainer(engine, body, query.name);
-        return await reply.code(201).send({ Id: container.id, Warnings: warnings });
+        return reply.code(201).send({ Id: container.id, Warnings: warnings });
       },
     });
 
@@ -65,7 +65,7 @@ export const containerRoutes =
       },
       handler: async ({ params, query }, reply) => {
         const text = await inspectContainer(engine, params.ref, query.size ?? false);
-        return await reply.type('application/json').send(text);
+        return reply.type('application/json').send(text);
       },
     });
 
@@ -85,7 +85,6 @@ export const containerRoutes =
         const read = readContainerLog(engine, prepared, follow, gone.signal);
         if (wantsUpgrade(request.raw)) await sendUpgraded(hijack(request, reply), read, gone);
         else await sendStreamed(request, reply, read, gone, !follow);
-        return await reply;
       },
     });
 
@@ -96,10 +95,9 @@ export const containerRoutes =
         const container = engine.containers.find(request.params.ref);
         if (request.query.stream === false) return await oneSample(engine, container, clientGone(reply.raw));
         const older = answerFor(statsSteps, request);
-        const stream = openStream(request, reply);
+        const stream = openStream(reply);
         await streamStats(engine, container, stream, older);
         stream.end();
-        return await reply;
       },
     });
 
@@ -108,7 +106,7 @@ export const containerRoutes =
       config: { errors: wrongState },
       handler: async ({ params, query }, reply) => {
         await resizeContainer(engine, params.ref, { width: query.w, height: query.h });
-        return await reply.code(200).type('text/plain').send('');
+        return reply.code(200).type('text/plain').send('');
       },
     });
 
@@ -117,7 +115,7 @@ export const containerRoutes =
       config: { errors: wrongState },
       handler: async ({ params }, reply) => {
         await startContainer(engine, params.ref);
-        return await reply.code(204).send(null);
+        return reply.code(204).send(null);
       },
     });
 
@@ -125,7 +123,7 @@ export const containerRoutes =
       schema: { params: wire.ContainerRef, querystring: wire.StopQuery, response: { 204: Type.Null() } },
       handler: async ({ params, query }, reply) => {
         await stopContainer(engine, params.ref, query.t);
-        return await reply.code(204).send(null);
+        return reply.code(204).send(null);
       },
     });
 
@@ -134,7 +132,7 @@ export const containerRoutes =
       config: { errors: wrongState },
       handler: async ({ params, query }, reply) => {
         await restartContainer(engine, params.ref, query.t);
-        return await reply.code(204).send(null);
+        return reply.code(204).send(null);
       },
     });
 
@@ -143,7 +141,7 @@ export const containerRoutes =
       config: { errors: wrongState },
       handler: async ({ params, query }, reply) => {
         await killContainer(engine, params.ref, query.signal);
-        return await reply.code(204).send(null);
+        return reply.code(204).send(null);
       },
     });
 
@@ -159,7 +157,7 @@ export const containerRoutes =
       schema: { params: wire.ContainerRef, querystring: wire.RenameQuery, response: { 204: Type.Null() } },
       handler: async ({ params, query }, reply) => {
         renameContainer(engine, params.ref, query.name);
-        return await reply.code(204).send(null);
+        return reply.code(204).send(null);
       },
     });
 
@@ -168,7 +166,7 @@ export const containerRoutes =
       config: { errors: wrongState },
       handler: async ({ params }, reply) => {
         pauseContainer(engine, params.ref);
-        return await reply.code(204).send(null);
+        return reply.code(204).send(null);
       },
     });
 
@@ -177,7 +175,7 @@ export const containerRoutes =
       config: { errors: wrongState },
       handler: async ({ params }, reply) => {
         unpauseContainer(engine, params.ref);
-        return await reply.code(204).send(null);
+        return reply.code(204).send(null);
       },
     });
 
@@ -186,7 +184,6 @@ export const containerRoutes =
       handler: async (request, reply) => {
         const attach = prepareAttach(engine, request.params.ref, request.query);
         await attachContainer(engine, attach, () => hijack(request, reply));
-        return await reply;
       },
     });
 
@@ -196,7 +193,6 @@ export const containerRoutes =
         const attach = prepareAttach(engine, request.params.ref, request.query);
         const accept = prepareWebSocket(request, reply);
         await attachContainer(engine, attach, () => (attach.container.config.Tty ? accept() : withoutFrames(accept())));
-        return await reply;
       },
     });
 
@@ -210,11 +206,10 @@ export const containerRoutes =
         const answer = answerFor(waitSteps, request) ?? ((result: wire.WaitResult) => result);
         if (!knowsConditions) return answer(waitResult(await ended));
         // Clients start the container when they have the head: from then on no end is missed.
-        const stream = openStream(request, reply);
+        const stream = openStream(reply);
         const last = await ended;
         if (last !== undefined) await stream.write(JSON.stringify(answer(waitResult(last))));
         stream.end();
-        return await reply;
       },
     });
 
@@ -234,7 +229,7 @@ export const containerRoutes =
       handler: async ({ params, query }, reply) => {
         if (query.link === true) removeLink(engine.containers, params.ref);
         else await removeContainer(engine, params.ref, { force: query.force, volumes: query.v });
-        return await reply.code(204).send(null);
+        return reply.code(204).send(null);
       },
     });
   };
@@ -251,13 +246,13 @@ function waitResult(last: LastRun | undefined): wire.WaitResult {
 }
 
 async function sendStreamed(
-  request: FastifyRequest,
-  reply: FastifyReply,
+  request: ApiRequest,
+  reply: Reply,
   pieces: AsyncIterable<Buffer>,
   gone: AbortController,
   isReady = false,
 ): Promise<void> {
-  const { output, signal } = openStream(request, reply, { contentType: rawStreamType(request), isReady });
+  const { output, signal } = openStream(reply, { contentType: rawStreamType(request), isReady });
   signal.addEventListener('abort', () => gone.abort());
   await deliver(pieces, output);
   output.end();

@@ -1,6 +1,5 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-
 import type { Engine } from '../engine.ts';
+import type { AddRoutes } from '../http/route-table.ts';
 import { openStream } from '../http/streams/stream.ts';
 import { parseFilters } from '../http/values/filters.ts';
 import { parseTime } from '../http/values/times.ts';
@@ -12,9 +11,8 @@ import { eventView } from './versions.ts';
 
 /** Endpoint 46. */
 export const eventRoutes =
-  (engine: Engine): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  (engine: Engine): AddRoutes =>
+  (http) => {
     http.get('/events', {
       schema: { querystring: EventsQuery, response: { 200: EventMessage } },
       handler: async (request, reply) => {
@@ -33,13 +31,12 @@ export const eventRoutes =
             : to === undefined
               ? engine.events.cursor
               : engine.events.start;
-        await sendEvents(engine, openStream(request, reply), {
+        await sendEvents(engine, openStream(reply), {
           cursor,
           until: to,
           filters,
           view: eventView(request.apiVersion),
         });
-        return await reply;
       },
     });
   };

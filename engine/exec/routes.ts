@@ -1,7 +1,6 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-
 import { ContainerRef, ResizeQuery } from '../containers/schema.ts';
 import type { Engine } from '../engine.ts';
+import type { AddRoutes } from '../http/route-table.ts';
 import { hijack } from '../http/streams/hijack.ts';
 import { createExec } from './create.ts';
 import { presentExec } from './present.ts';
@@ -13,14 +12,13 @@ import { resizeSteps } from './versions.ts';
 
 /** Endpoints 25 to 28. */
 export const execRoutes =
-  (engine: Engine): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  (engine: Engine): AddRoutes =>
+  (http) => {
     http.post('/containers/:ref/exec', {
       schema: { params: ContainerRef, body: ExecCreateBody, response: { 201: ExecCreated } },
       handler: async ({ params, body }, reply) => {
         const { id } = createExec(engine, params.ref, body);
-        return await reply.code(201).send({ Id: id, Warnings: [] });
+        return reply.code(201).send({ Id: id, Warnings: [] });
       },
     });
 
@@ -31,10 +29,9 @@ export const execRoutes =
         const claimed = claimExec(engine, request.params.id);
         if (detached) {
           await runExec(engine, claimed);
-          return await reply.code(200).send();
+          return reply.code(200).send();
         }
         await runSession(engine, claimed, tty, hijack(request, reply));
-        return await reply;
       },
     });
 
@@ -43,7 +40,7 @@ export const execRoutes =
       config: { steps: resizeSteps },
       handler: async ({ params, query }, reply) => {
         await resizeExec(engine, params.id, { width: query.w, height: query.h });
-        return await reply.code(200).type('text/plain').send('');
+        return reply.code(200).type('text/plain').send('');
       },
     });
 

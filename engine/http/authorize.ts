@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-
 import { EngineError } from '../lib/errors.ts';
 import { messageOf } from '../lib/failure-message.ts';
 import type { Authorization, AuthorizedRequest } from '../plugins/authorization.ts';
 import { errorStatus } from './errors.ts';
+import type { Reply } from './reply.ts';
+import type { ApiRequest } from './request.ts';
 import { rawBodyOf } from './streams/body.ts';
 
 /**
@@ -14,34 +14,37 @@ import { rawBodyOf } from './streams/body.ts';
  */
 const MAX_BODY_BYTES = 1024 * 1024;
 
-/**
- * Every request, with or without a route, is checked by the plugins before anything else, and every answer but a stream
- * before it is sent.
- */
-export function addAuthorization(http: FastifyInstance, authorization: Authorization): void {
-  const asked = new WeakMap<FastifyRequest, AuthorizedRequest>();
-  http.addHook('preValidation', async (request) => {
-    const seen = requestOf(request);
-    await authorization.admit(seen);
-    asked.set(request, seen);
-  });
-  http.addHook('onSend', async (request, reply, payload) => {
-    const seen = asked.get(request);
-    if (seen === undefined) return payload;
-    const text = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.from(payload) : undefined;
-    const headers = textHeaders(reply.getHeaders());
-    try {
-      await authorization.release(seen, { status: reply.statusCode, headers, body: withinLimit(text) });
-      return payload;
-    } catch (error) {
-      reply.code(errorStatus(error, request.apiVersion)).header('content-type', 'application/json');
-      reply.removeHeader('content-length');
-      return JSON.stringify({ message: messageOf(error) });
-    }
-  });
+/** A request as the plugins saw it. */
+export type SeenByPlugins = AuthorizedRequest;
+
+/** Asks the plugins about a request, with or without a route, before anything else looks at it. */
+export async function admitByPlugins(authorization: Authorization, request: ApiRequest): Promise<SeenByPlugins> {
+  const seen = requestOf(request);
+  await authorization.admit(seen);
+  return seen;
 }
 
-function requestOf(request: FastifyRequest): AuthorizedRequest {
+/** Asks the plugins about an answer before it is sent. They see all but streams. */
+export async function releaseByPlugins(
+  authorization: Authorization,
+  seen: SeenByPlugins,
+  request: ApiRequest,
+  reply: Reply,
+): Promise<void> {
+  const payload = reply.body();
+  const body = payload === undefined ? undefined : Buffer.from(payload);
+  const headers = textHeaders(reply.getHeaders());
+  try {
+    await authorization.release(seen, { status: reply.statusCode, headers, body: withinLimit(body) });
+  } catch (error) {
+    reply
+      .code(errorStatus(error, request.apiVersion))
+      .type('application/json')
+      .send({ message: messageOf(error) });
+  }
+}
+
+function requestOf(request: ApiRequest): AuthorizedRequest {
   const { raw } = request;
   const { socket } = raw;
   const certificate = isTls(socket) && socket.authorized ? socket.getPeerX509Certificate() : undefined;
@@ -61,7 +64,7 @@ function isTls(socket: Socket): socket is TLSSocket {
   return 'encrypted' in socket;
 }
 
-function wholeBody(raw: FastifyRequest['raw']): Buffer | undefined {
+function wholeBody(raw: ApiRequest['raw']): Buffer | undefined {
   const body = rawBodyOf(raw);
   if (body === undefined || body.length < MAX_BODY_BYTES) return body;
   throw new EngineError('forbidden', `a body of ${body.length} bytes is more than authorization plugins are shown`);

@@ -1,12 +1,5 @@
 import type { ApiVersion } from './versions/api-version.ts';
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** The row of the table, for every route. */
-    endpoint?: Endpoint;
-  }
-}
-
 type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
 
 type Facts = Readonly<{
@@ -132,12 +125,13 @@ export function routerPath({ path }: Endpoint): string {
   return path.replaceAll(/\{(\w+)\}/g, ':$1');
 }
 
-/** The endpoint of a route, regardless of the names of its parameters. */
+/** The endpoint of a route, regardless of the names of its parameters. A HEAD without a row counts as its GET. */
 export function endpointOf(
   endpoints: readonly Endpoint[],
-  methods: string | readonly string[],
-  url: string,
+  route: Readonly<{ method: Method; url: string }>,
 ): Endpoint | undefined {
-  const shape = url.replaceAll(/:\w+/g, '{}');
-  return endpoints.find(({ method, path }) => methods.includes(method) && path.replaceAll(/\{\w+\}/g, '{}') === shape);
+  const shape = route.url.replaceAll(/:\w+/g, '{}');
+  const alike = endpoints.filter(({ path }) => path.replaceAll(/\{\w+\}/g, '{}') === shape);
+  const exact = alike.find(({ method }) => method === route.method);
+  return exact ?? (route.method === 'HEAD' ? alike.find(({ method }) => method === 'GET') : undefined);
 }

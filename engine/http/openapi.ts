@@ -1,22 +1,19 @@
 import { VERSION } from '../version.ts';
 import type { Endpoint } from './endpoints.ts';
+import type { Route } from './route-table.ts';
 import { isBelow, type ApiVersion } from './versions/api-version.ts';
 
-/** A route of Fastify, with its row of the table. */
-export type RouteDescription = { endpoint: Endpoint; url: string; method: string | string[]; schema: unknown };
+type DescribedRoute = Route & Readonly<{ endpoint: Endpoint }>;
 type Schema = { querystring?: Part; params?: Part; body?: object; response?: Record<string, object> };
 type Part = { properties?: Record<string, object & { description?: string }>; required?: string[] };
 
 /** The API of one version as an OpenAPI document, made from the schemas that validate. */
-export function describeRoutes(routes: readonly RouteDescription[], version: ApiVersion): object {
+export function describeRoutes(routes: readonly DescribedRoute[], version: ApiVersion): object {
   const paths = new Map<string, Record<string, object>>();
   for (const { endpoint, url, method, schema } of routes) {
     if (endpoint.since !== undefined && isBelow(version, endpoint.since)) continue;
     const path = url.replaceAll(/:(\w+)/g, '{$1}');
-    for (const verb of [method].flat()) {
-      const before = paths.get(path) ?? {};
-      paths.set(path, { ...before, [verb.toLowerCase()]: operationOf(endpoint, schema ?? {}) });
-    }
+    paths.set(path, { ...paths.get(path), [method.toLowerCase()]: operationOf(endpoint, schema) });
   }
   return {
     openapi: '3.1.0',

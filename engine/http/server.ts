@@ -1,30 +1,26 @@
-import { createServer, type RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import Fastify, {
-  LogController,
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-} from 'fastify';
+import createRouter from 'find-my-way';
+import type { Logger } from 'pino';
 
 import type { Engine } from '../engine.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Authorization } from '../plugins/authorization.ts';
-import { addRoutes } from './add-routes.ts';
-import { addAuthorization } from './authorize.ts';
+import { admitByPlugins, releaseByPlugins, type SeenByPlugins } from './authorize.ts';
 import { ENDPOINTS, type Endpoint } from './endpoints.ts';
-import { answerError, answerOutsideOfRoutes, refuse } from './errors.ts';
+import { answerError, logUnexpected, refuse } from './errors.ts';
 import { answerHeaders, engineHeaders, type Headers } from './headers.ts';
 import { refusalOf } from './listening/origins.ts';
 import type { PendingRequests } from './listening/pending-requests.ts';
 import type { TcpLimits } from './listening/tcp-limits.ts';
+import { Reply } from './reply.ts';
+import type { ApiRequest } from './request.ts';
 import { rewriteUrl, UNCLEAN, UNSUPPORTED } from './rewrite.ts';
-import { addBodyParser } from './streams/body.ts';
+import { completeRoutes, type AddRoutes, type ServedRoute } from './route-table.ts';
+import { readRouteBody } from './streams/body.ts';
 import { dropUnread } from './streams/unread-body.ts';
-import { lazyValidator } from './values/validators.ts';
-import { readBody, readQuery, type ValueSchema } from './values/values.ts';
+import { RouteValidator } from './values/validators.ts';
+import { readBody, readQuery } from './values/values.ts';
 import {
   apiVersionsOf,
   COMPLETE,
@@ -33,127 +29,164 @@ import {
   versionRefusal,
   type ApiVersions,
 } from './versions/api-version.ts';
+import { downgradeReply, upgradeBody } from './versions/steps.ts';
 
-type Needs = Pick<Engine, 'config'> & { log: FastifyBaseLogger; authorization?: Authorization | undefined };
+type Needs = Pick<Engine, 'config'> & { log: Logger; authorization?: Authorization | undefined };
+type Served = Readonly<{ route: ServedRoute; validator: RouteValidator }>;
+/** A request that passes through the steps: its values are typed one after the other. */
+type Incoming = { -readonly [Field in keyof ApiRequest]: ApiRequest[Field] } & {
+  validator: RouteValidator | undefined;
+};
+
+const MAX_NAME_LENGTH = 64 * 1024; // more than the head of a request may have
+/** The router's answer to a path that it cannot decode. */
+const UNREADABLE = null;
 
 /** All routes behind one request listener; `listening/listeners.ts` opens the sockets. */
-export async function buildServer(
+export function buildServer(
   engine: Needs,
-  plugins: readonly FastifyPluginAsyncTypebox[],
+  domains: readonly AddRoutes[],
   pending: PendingRequests,
   limits: TcpLimits | undefined,
   endpoints: readonly Endpoint[] = ENDPOINTS,
-): Promise<FastifyInstance> {
-  const versions = apiVersionsOf(engine.config);
-  if (isBelow(COMPLETE, versions.max)) {
-    engine.log.warn({ newest: versions.max }, `versions of the API above ${COMPLETE} are served, but not complete`);
-  }
-  const ofEngine = engineHeaders(versions.max);
-  const headers = (): Headers => answerHeaders(ofEngine, engine.config.apiCorsHeader);
-  const http = newServer(engine.log, versions, async (error, request, reply) => {
-    reply.headers({ ...headers(), 'content-type': 'application/json' });
-    await limits?.admit(request, reply, 'unreadable');
-    if (!reply.sent) answerOutsideOfRoutes(error, reply);
-  });
-  addVersions(http, versions);
-  addBodyParser(http);
-  http.addHook('onRequest', (request, reply, done) => {
-    if (request.routeOptions.config.endpoint?.lasts !== true) pending.add(reply.raw);
-    reply.headers({ ...headers() });
-    done(refusalOf(request.raw, engine.config.apiCorsHeader));
-  });
-  if (limits !== undefined) {
-    // Paths without a route count as one endpoint, because there is no limit to their number.
-    http.addHook('onRequest', async (request, reply) => {
-      await limits.admit(request, reply, `${request.method} ${request.routeOptions.url ?? '*'}`);
-    });
-  }
-  if (engine.authorization !== undefined) addAuthorization(http, engine.authorization);
-  addCommonHooks(http);
-  await addRoutes(http, plugins, endpoints);
-  await http.ready();
-  return http;
+): RequestListener {
+  const server = new ApiServer(engine, completeRoutes(domains, endpoints), pending, limits);
+  return (raw, response) => void server.serve(raw, response);
 }
 
-/** `refuseEarly` answers requests that fail before routing. */
-function newServer(
-  log: FastifyBaseLogger,
-  versions: ApiVersions,
-  refuseEarly: (error: unknown, request: FastifyRequest, reply: FastifyReply) => Promise<void>,
-): FastifyInstance {
-  const http = Fastify({
-    // Never listens: the listeners of several sockets share its routes.
-    serverFactory: (handler) => createServer(handler),
-    rewriteUrl: (request) => rewriteUrl(request.method ?? 'GET', request.url ?? '/', versions),
-    loggerInstance: log,
-    childLoggerFactory: (logger) => logger, // each line has the request's name anyway
-    logController: new LogController({ disableRequestLogging: true }),
-    exposeHeadRoutes: false,
-    routerOptions: { maxParamLength: 2048 },
-    bodyLimit: Number.MAX_SAFE_INTEGER, // body.ts has one for JSON; archives have none
-    frameworkErrors: (error, request, reply) => void refuseEarly(error, request, reply),
-    schemaController: { compilersFactory: { buildValidator: () => unused, buildSerializer: () => unused } },
-  });
-  http.setErrorHandler((error, request, reply) => answerError(error, request, reply));
-  http.setValidatorCompiler(lazyValidator);
-  // The schemas describe and validate requests; answers need no check.
-  http.setSerializerCompiler(() => (value) => JSON.stringify(value));
-  return http;
-}
+/** Serves a request from its head to its answer; README.md lists the steps. */
+class ApiServer {
+  readonly #engine: Needs;
+  readonly #versions: ApiVersions;
+  readonly #headers: Headers;
+  readonly #pending: PendingRequests;
+  readonly #limits: TcpLimits | undefined;
+  readonly #router = createRouter({ maxParamLength: MAX_NAME_LENGTH, onBadUrl: () => undefined });
 
-/** The client's version, and the refusal of an unsupported one. */
-function addVersions(http: FastifyInstance, versions: ApiVersions): void {
-  http.decorateRequest('apiVersion', {
-    getter(this: FastifyRequest) {
-      return versionOfUrl(this.originalUrl, versions);
-    },
-  });
-  http.setNotFoundHandler((request, reply) => {
-    if (request.url.startsWith(UNCLEAN)) return void reply.redirect(request.url.slice(UNCLEAN.length), 301);
-    if (!request.url.startsWith(UNSUPPORTED)) throw new EngineError('notFound', 'page not found');
-    const [written = ''] = request.url.slice(UNSUPPORTED.length).split('?');
-    refuse(reply.code(400), versionRefusal(written, versions), false);
-  });
-}
-
-function addCommonHooks(http: FastifyInstance): void {
-  http.addHook('onRequest', (request, reply, done) => {
-    // For any path: a browser asks before it sends the request itself.
-    if (request.method === 'OPTIONS') void reply.code(200).send();
-    else done();
-  });
-  http.addHook('onResponse', (request, reply, done) => {
-    // Without the query: builds have secrets there.
-    const [path] = request.originalUrl.split('?');
-    const milliseconds = Math.round(reply.elapsedTime);
-    request.log.debug({ method: request.method, path, status: reply.statusCode, milliseconds }, 'answered');
-    dropUnread(request.raw);
-    done();
-  });
-  // Exactly this, or docker's clients show an error's JSON instead of its message.
-  http.addHook('onSend', (_request, reply, payload, done) => {
-    if (reply.getHeader('content-type') === 'application/json; charset=utf-8') {
-      reply.header('content-type', 'application/json');
+  constructor(engine: Needs, routes: readonly ServedRoute[], pending: PendingRequests, limits: TcpLimits | undefined) {
+    this.#engine = engine;
+    this.#versions = apiVersionsOf(engine.config);
+    this.#headers = engineHeaders(this.#versions.max);
+    this.#pending = pending;
+    this.#limits = limits;
+    for (const route of routes) {
+      const served: Served = { route, validator: new RouteValidator(route.schema) };
+      this.#router.on(route.method, route.url, () => undefined, served);
     }
-    done(null, payload);
-  });
-  http.addHook('preValidation', (request, _reply, done) => {
-    const { querystring, body } = request.routeOptions.schema ?? {};
-    if (querystring !== undefined)
-      request.query = readQuery(querystring as ValueSchema, request.query as object as Record<string, unknown>);
-    if (request.body === undefined && request.routeOptions.config.needsBody === true)
+    if (isBelow(COMPLETE, this.#versions.max)) {
+      const newest = this.#versions.max;
+      engine.log.warn({ newest }, `versions of the API above ${COMPLETE} are served, but not complete`);
+    }
+  }
+
+  async serve(raw: IncomingMessage, response: ServerResponse): Promise<void> {
+    const started = performance.now();
+    const reply = new Reply(response);
+    const [request, problem] = this.#read(raw);
+    response.once('finish', () => this.#finished(request, response, started));
+    let seen: SeenByPlugins | undefined;
+    try {
+      if (await this.#isAdmitted(request, reply, problem)) {
+        if (request.route?.schema.body !== undefined) request.body = await readRouteBody(raw);
+        seen = await this.#admitByPlugins(request);
+        await this.#answer(request, reply);
+      }
+    } catch (error) {
+      answerError(error, request, reply);
+    }
+    if (reply.isTakenOver) return;
+    try {
+      if (seen !== undefined) await releaseByPlugins(this.#engine.authorization!, seen, request, reply);
+      reply.write();
+    } catch (error) {
+      logUnexpected(error, request);
+      response.destroy();
+    }
+  }
+
+  /** The request with its route, or the reason why it has none. */
+  #read(raw: IncomingMessage): [Incoming, EngineError | undefined] {
+    const { method = 'GET', url: originalUrl = '/' } = raw;
+    const url = rewriteUrl(method, originalUrl, this.#versions);
+    const found = this.#router.find(method as 'GET', url);
+    const served = (found?.store ?? undefined) as Served | undefined;
+    const request: Incoming = {
+      raw,
+      method,
+      originalUrl,
+      url,
+      headers: raw.headers,
+      apiVersion: versionOfUrl(originalUrl, this.#versions),
+      route: served?.route,
+      params: found?.params ?? {},
+      query: found?.searchParams ?? {},
+      body: undefined,
+      log: this.#engine.log,
+      validator: served?.validator,
+    };
+    const [path] = url.split('?');
+    if (found?.store === UNREADABLE)
+      return [request, new EngineError('invalid', `'${path}' is not a valid url component`)];
+    return [request, undefined];
+  }
+
+  /** False: answered without its route. Throws the refusal. */
+  async #isAdmitted(request: Incoming, reply: Reply, problem: EngineError | undefined): Promise<boolean> {
+    const { raw, method, route } = request;
+    const { config } = this.#engine;
+    if (route?.endpoint?.lasts !== true) this.#pending.add(reply.raw);
+    reply.headers(answerHeaders(this.#headers, config.apiCorsHeader));
+    const refusal = refusalOf(raw, config.apiCorsHeader);
+    if (refusal !== undefined) throw refusal;
+    // Paths without a route count as one endpoint, because there is no limit to their number.
+    const counted = problem === undefined ? `${method} ${route?.url ?? '*'}` : 'unreadable';
+    if ((await this.#limits?.admit(request, reply, counted)) === false) return false;
+    if (problem !== undefined) throw problem;
+    if (method === 'OPTIONS') return false; // on any path: a browser asks before it sends the request itself
+    if (route !== undefined) checkVersion(request, route);
+    return true;
+  }
+
+  async #admitByPlugins(request: ApiRequest): Promise<SeenByPlugins | undefined> {
+    const { authorization } = this.#engine;
+    return authorization === undefined ? undefined : await admitByPlugins(authorization, request);
+  }
+
+  async #answer(request: Incoming, reply: Reply): Promise<void> {
+    const { route, validator } = request;
+    if (route === undefined) return this.#answerWithoutRoute(request, reply);
+    const { querystring, body } = route.schema;
+    if (querystring !== undefined) request.query = readQuery(querystring, request.query as Record<string, unknown>);
+    if (request.body === undefined && route.config.needsBody === true) {
       throw new EngineError('invalid', 'the request has no body');
-    if (body !== undefined) request.body = readBody(body as ValueSchema, request.body);
-    done();
-  });
+    }
+    if (body !== undefined) request.body = readBody(body, request.body);
+    validator?.check(request);
+    request.body = upgradeBody(route.config.steps, request);
+    const answer = await route.handler(request, reply);
+    if (reply.isTakenOver) return;
+    if (!reply.isSent) reply.send(answer);
+    downgradeReply(route.config.steps, request, reply);
+  }
+
+  #answerWithoutRoute({ url }: ApiRequest, reply: Reply): void {
+    if (url.startsWith(UNCLEAN)) return void reply.code(301).headers({ location: url.slice(UNCLEAN.length) });
+    if (!url.startsWith(UNSUPPORTED)) throw new EngineError('notFound', 'page not found');
+    const [written = ''] = url.slice(UNSUPPORTED.length).split('?');
+    refuse(reply.code(400), versionRefusal(written, this.#versions), false);
+  }
+
+  #finished({ raw, method, originalUrl }: ApiRequest, { statusCode }: ServerResponse, started: number): void {
+    const [path] = originalUrl.split('?'); // builds have secrets in the query
+    const milliseconds = Math.round(performance.now() - started);
+    this.#engine.log.debug({ method, path, status: statusCode, milliseconds }, 'answered');
+    dropUnread(raw);
+  }
 }
 
-/** The routes as a listener for node:http. */
-export function listenerOf(http: FastifyInstance): RequestListener {
-  return (request, response) => http.routing(request, response);
-}
-
-/** Replaces the compilers that Fastify would load: ours are set after its creation, and use far less memory. */
-function unused(): never {
-  throw new Error('a schema bypassed our compilers');
+/** Older clients get dockerd's message. */
+function checkVersion({ apiVersion }: ApiRequest, { endpoint }: ServedRoute): void {
+  if (endpoint?.since === undefined || !isBelow(apiVersion, endpoint.since)) return;
+  const { method, path, since } = endpoint;
+  throw new EngineError('invalid', `${method} ${path} requires minimum API version ${since}`);
 }

@@ -1,6 +1,6 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
-
 import { logUnexpected } from '../http/errors.ts';
+import type { Reply } from '../http/reply.ts';
+import type { ApiRequest } from '../http/request.ts';
 import { openStream, type ResponseStream } from '../http/streams/stream.ts';
 import { messageOf } from '../lib/failure-message.ts';
 import type { Report } from './progress.ts';
@@ -10,13 +10,13 @@ import type { Report } from './progress.ts';
  * of its own; a later error is the last line.
  */
 export async function streamProgress(
-  request: FastifyRequest,
-  reply: FastifyReply,
+  request: ApiRequest,
+  reply: Reply,
   work: (report: Report) => Promise<void>,
 ): Promise<void> {
   const opened: { stream?: ResponseStream } = {};
   const write = (line: unknown): void => {
-    opened.stream ??= openStream(request, reply);
+    opened.stream ??= openStream(reply);
     const { stream } = opened;
     stream.line(line).catch(() => stream.output.destroy()); // the client sees a broken answer
   };
@@ -28,6 +28,6 @@ export async function streamProgress(
     const message = messageOf(error);
     write({ errorDetail: { message }, error: message });
   }
-  opened.stream ??= openStream(request, reply);
+  opened.stream ??= openStream(reply);
   opened.stream.end();
 }

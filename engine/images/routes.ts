@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 
 import { applyChanges } from '../buildfile/changes.ts';
 import type { Engine } from '../engine.ts';
+import type { AddRoutes } from '../http/route-table.ts';
 import { readJson } from '../http/streams/body.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { ClientGone, openStream, type ResponseStream } from '../http/streams/stream.ts';
@@ -33,9 +33,8 @@ import { pushImages } from './transfers/push.ts';
 const TAR = 'application/x-tar';
 
 export const imageRoutes =
-  (engine: Engine): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  (engine: Engine): AddRoutes =>
+  (http) => {
     http.get('/images/json', {
       schema: { querystring: wire.ListImagesQuery, response: { 200: Type.Array(wire.ImageSummary) } },
       handler: ({ query }) => {
@@ -109,7 +108,7 @@ export const imageRoutes =
       schema: { params: wire.ImageRef, querystring: wire.TagImageQuery },
       handler: async ({ params, query }, reply) => {
         tagImage(engine, params.ref, query.repo ?? '', query.tag);
-        return await reply.code(201).send();
+        return reply.code(201).send();
       },
     });
 
@@ -138,7 +137,7 @@ export const imageRoutes =
       schema: { params: wire.ImageRef },
       handler: async (request, reply) => {
         const chosen = wholeImages(engine, [request.params.ref]);
-        await sendArchive(saveImages(engine, chosen), openStream(request, reply, { contentType: TAR }));
+        await sendArchive(saveImages(engine, chosen), openStream(reply, { contentType: TAR }));
       },
     });
 
@@ -146,7 +145,7 @@ export const imageRoutes =
       schema: { querystring: wire.SaveImagesQuery },
       handler: async (request, reply) => {
         const chosen = wholeImages(engine, [request.query.names ?? []].flat());
-        await sendArchive(saveImages(engine, chosen), openStream(request, reply, { contentType: TAR }));
+        await sendArchive(saveImages(engine, chosen), openStream(reply, { contentType: TAR }));
       },
     });
 

@@ -1,7 +1,7 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 
 import type { Engine } from '../engine.ts';
+import type { AddRoutes } from '../http/route-table.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { isBelow, type ApiVersion } from '../http/versions/api-version.ts';
 import { parseRegistryAuth } from '../registry/auth/credentials.ts';
@@ -17,9 +17,8 @@ const CONFLICT_IS_500 = { conflict: { below: '1.25', status: 500 } } as const;
 
 /** Endpoints 57 to 62. */
 export const pluginRoutes =
-  (engine: Engine): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  (engine: Engine): AddRoutes =>
+  (http) => {
     http.get('/plugins', {
       schema: { response: { 200: Type.Array(PluginWire) } },
       handler: ({ apiVersion }) =>
@@ -46,7 +45,7 @@ export const pluginRoutes =
       schema: { params: PluginRef, querystring: EnablePluginQuery },
       handler: async ({ params, query }, reply) => {
         await enablePlugin(engine, params.ref, query.timeout);
-        return await reply.type('text/plain').send('');
+        return reply.type('text/plain').send('');
       },
       config: { errors: CONFLICT_IS_500 },
     });
@@ -55,7 +54,7 @@ export const pluginRoutes =
       schema: { params: PluginRef, querystring: ForceQuery },
       handler: async ({ params, query }, reply) => {
         await disablePlugin(engine, params.ref, { force: query.force });
-        return await reply.send();
+        return reply.send();
       },
       config: { errors: CONFLICT_IS_500 },
     });
@@ -64,7 +63,7 @@ export const pluginRoutes =
       schema: { params: PluginRef, querystring: ForceQuery },
       handler: async ({ params, query }, reply) => {
         await removePlugin(engine, params.ref, { force: query.force });
-        return await reply.send();
+        return reply.send();
       },
       config: { errors: CONFLICT_IS_500 },
     });

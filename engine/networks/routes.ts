@@ -1,7 +1,7 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 
 import type { Events } from '../events/events.ts';
+import type { AddRoutes } from '../http/route-table.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { parseFilters } from '../http/values/filters.ts';
 import { IS_PRUNING, parsePruneFilters, PruneQuery } from '../http/values/prune-filters.ts';
@@ -17,14 +17,8 @@ import { CreatedNetwork, CreateNetworkBody, PrunedNetworks, NetworkRef, Networks
 
 /** Endpoints 51 to 53 and 56; containers connect and disconnect in their own domain. */
 export const networkRoutes =
-  (engine: {
-    networks: Networks;
-    events: Events;
-    locks: KeyLock;
-    cluster: NetworkCluster;
-  }): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  (engine: { networks: Networks; events: Events; locks: KeyLock; cluster: NetworkCluster }): AddRoutes =>
+  (http) => {
     http.get('/networks', {
       schema: { querystring: NetworksQuery, response: { 200: Type.Array(NetworkWire) } },
       handler: async ({ query }) => {
@@ -46,7 +40,7 @@ export const networkRoutes =
       schema: { body: CreateNetworkBody, response: { 201: CreatedNetwork } },
       handler: async ({ body }, reply) => {
         const { id, warning } = await createNetwork(engine, body);
-        return await reply.code(201).send({ Id: id, Warning: warning });
+        return reply.code(201).send({ Id: id, Warning: warning });
       },
     });
 
@@ -65,7 +59,7 @@ export const networkRoutes =
       schema: { params: NetworkRef },
       handler: async ({ params }, reply) => {
         await removeNetwork(engine, params.ref);
-        return await reply.code(204).send();
+        return reply.code(204).send();
       },
     });
   };

@@ -1,7 +1,7 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 
 import type { Engine } from '../engine.ts';
+import type { AddRoutes } from '../http/route-table.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { parseFilters, type Filters } from '../http/values/filters.ts';
 import { EngineError } from '../lib/errors.ts';
@@ -42,9 +42,8 @@ const SearchResult = Type.Object({
 const DEFAULT_LIMIT = '25';
 
 export const registryRoutes =
-  (engine: Engine): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  (engine: Engine): AddRoutes =>
+  (http) => {
     http.get('/images/search', {
       schema: { querystring: SearchQuery, response: { 200: Type.Array(SearchResult) } },
       handler: async ({ query, headers }, reply) => {

@@ -1,7 +1,8 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-
 import { swarmInfo } from '../cluster/info.ts';
 import type { Engine } from '../engine.ts';
+import type { Reply } from '../http/reply.ts';
+import type { ApiRequest } from '../http/request.ts';
+import type { AddRoutes } from '../http/route-table.ts';
 import { DiskUsageWire } from './disk-usage-schema.ts';
 import { DiskUsage } from './disk-usage.ts';
 import { infoOf, versionOf } from './info.ts';
@@ -9,9 +10,8 @@ import { Info, Version } from './schema.ts';
 
 /** Endpoints 43 to 45, and the disk usage. */
 export const systemRoutes =
-  (engine: Engine): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  (engine: Engine): AddRoutes =>
+  (http) => {
     http.get('/info', {
       schema: { response: { 200: Info } },
       handler: async () => ({ ...infoOf(engine), Swarm: await swarmInfo(engine.cluster) }),
@@ -22,9 +22,10 @@ export const systemRoutes =
       schema: { response: { 200: DiskUsageWire } },
       handler: async () => await usage.look(),
     });
-    http.route({
-      method: ['GET', 'HEAD'],
-      url: '/_ping',
-      handler: async (_request, reply) => await reply.type('text/plain; charset=utf-8').send('OK'),
-    });
+    http.get('/_ping', { handler: ping });
+    http.head('/_ping', { handler: ping });
   };
+
+function ping(_request: ApiRequest, reply: Reply): Reply {
+  return reply.type('text/plain; charset=utf-8').send('OK');
+}

@@ -1,6 +1,5 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-
 import type { Engine } from '../engine.ts';
+import type { AddRoutes } from '../http/route-table.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { anyValue, booleanFilter, labelsMatch, parseFilters, textFilter } from '../http/values/filters.ts';
 import { IS_PRUNING, parsePruneFilters, PruneQuery } from '../http/values/prune-filters.ts';
@@ -23,9 +22,8 @@ import { noSuchVolume, type Volume } from './store.ts';
 
 /** Endpoints 47 to 50. */
 export const volumeRoutes =
-  (engine: Engine): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  (engine: Engine): AddRoutes =>
+  (http) => {
     http.get('/volumes', {
       schema: { querystring: VolumesQuery, response: { 200: VolumeList } },
       handler: async ({ query }) => {
@@ -54,7 +52,7 @@ export const volumeRoutes =
         const { Name, Driver, DriverOpts, Labels } = body;
         const volume = await createVolume(engine, { name: Name, driver: Driver, options: DriverOpts, labels: Labels });
         const made = (await presentVolume(engine, volume)) ?? wire(volume, '', scopeOf(engine, volume));
-        return await reply.code(201).send(made);
+        return reply.code(201).send(made);
       },
       // A driver is not an object of the API, so the specification has no 404 here.
       config: { errors: { notFound: 500 } },
@@ -84,7 +82,7 @@ export const volumeRoutes =
       schema: { params: VolumeName, querystring: RemoveVolumeQuery },
       handler: async ({ params, query }, reply) => {
         await removeVolume(engine, params.name, { force: query.force ?? false });
-        return await reply.code(204).send();
+        return reply.code(204).send();
       },
     });
   };

@@ -1,9 +1,7 @@
-import type { HTTPMethods } from 'fastify';
-
 import { type Case } from './row.ts';
 
 /** Requests to no endpoint, which are refused in the same form. */
-export const OUTSIDE_OF_ENDPOINTS: readonly (readonly [HTTPMethods, ...Case])[] = [
+export const OUTSIDE_OF_ENDPOINTS: readonly (readonly ['GET' | 'POST' | 'PUT', ...Case])[] = [
   ['GET', 404, 'no such path', '/nope'],
   ['GET', 404, 'no such path below a container', '/containers/running/nope'],
   ['GET', 400, 'a path of newer clients', '/system/df'],

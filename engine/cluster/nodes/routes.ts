@@ -1,5 +1,4 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-
+import type { AddRoutes } from '../../http/route-table.ts';
 import { parseFilters } from '../../http/values/filters.ts';
 import type { Cluster } from '../cluster.ts';
 import { readVersion } from '../swarm/version.ts';
@@ -11,9 +10,8 @@ import { readNodeSpec } from './update.ts';
 
 /** Endpoints 63 to 66. What shows nodes is loaded by members only. */
 export const nodeRoutes =
-  ({ cluster }: { cluster: Cluster }): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  ({ cluster }: { cluster: Cluster }): AddRoutes =>
+  (http) => {
     http.get('/nodes', {
       schema: { querystring: NodesQuery },
       handler: async ({ query }) => {
@@ -35,7 +33,7 @@ export const nodeRoutes =
       schema: { params: NodeRef, querystring: RemoveQuery },
       handler: async ({ params, query }, reply) => {
         await cluster.manager().write('removeNode', { ref: params.ref, force: query.force ?? false });
-        return await reply.code(200).send();
+        return reply.code(200).send();
       },
     });
 
@@ -45,7 +43,7 @@ export const nodeRoutes =
         const version = readVersion('node', query.version);
         const manager = cluster.manager();
         await manager.write('updateNode', { ref: params.ref, version, spec: readNodeSpec(body) });
-        return await reply.code(200).send();
+        return reply.code(200).send();
       },
     });
   };

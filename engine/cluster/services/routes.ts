@@ -1,6 +1,5 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-
 import type { Engine } from '../../engine.ts';
+import type { AddRoutes } from '../../http/route-table.ts';
 import { parseFilters } from '../../http/values/filters.ts';
 import { parseStrictBoolean } from '../../http/values/strict-boolean.ts';
 import { readVersion } from '../swarm/version.ts';
@@ -17,9 +16,8 @@ type Needs = Pick<Engine, 'cluster'> & { networks: LocalNetworks };
 
 /** Endpoints 72 to 76. What reads and shows services is loaded by managers only. */
 export const serviceRoutes =
-  ({ cluster, networks }: Needs): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  ({ cluster, networks }: Needs): AddRoutes =>
+  (http) => {
     http.get('/services', {
       schema: { querystring: ServicesQuery },
       handler: async ({ query }) => {
@@ -37,7 +35,7 @@ export const serviceRoutes =
         await manager.fresh();
         const asked = readService(manager.replica, networks, body, headers['x-registry-auth']);
         const ID = await manager.write('createService', asked);
-        return await reply.code(201).send({ ID });
+        return reply.code(201).send({ ID });
       },
     });
 
@@ -55,7 +53,7 @@ export const serviceRoutes =
       schema: { params: ServiceRef },
       handler: async ({ params }, reply) => {
         await cluster.manager().write('removeService', params.ref);
-        return await reply.code(200).send();
+        return reply.code(200).send();
       },
     });
 

@@ -1,5 +1,4 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-
+import type { AddRoutes } from '../../http/route-table.ts';
 import { parseStrictBoolean } from '../../http/values/strict-boolean.ts';
 import type { Cluster } from '../cluster.ts';
 import { clusterOf } from '../state/view.ts';
@@ -10,13 +9,14 @@ import { readVersion } from './version.ts';
 
 /** Endpoints 67 to 71. */
 export const swarmRoutes =
-  ({ cluster }: { cluster: Cluster }): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
-    http.get('/swarm', async () => {
-      const manager = cluster.manager();
-      await manager.fresh();
-      return presentWithTokens(clusterOf(manager.replica));
+  ({ cluster }: { cluster: Cluster }): AddRoutes =>
+  (http) => {
+    http.get('/swarm', {
+      handler: async () => {
+        const manager = cluster.manager();
+        await manager.fresh();
+        return presentWithTokens(clusterOf(manager.replica));
+      },
     });
 
     http.post('/swarm/init', {
@@ -25,7 +25,7 @@ export const swarmRoutes =
       handler: async ({ body }, reply) => {
         const { ListenAddr: listen = '', AdvertiseAddr: advertise = '', ForceNewCluster: force = false, Spec } = body;
         const id = await cluster.init({ listen, advertise, force, spec: readSpec(Spec ?? {}) });
-        return await reply.type('application/json').send(JSON.stringify(id));
+        return reply.type('application/json').send(JSON.stringify(id));
       },
     });
 
@@ -35,7 +35,7 @@ export const swarmRoutes =
       handler: async ({ body }, reply) => {
         const { ListenAddr: listen = '', AdvertiseAddr: advertise = '', RemoteAddrs, JoinToken: token = '' } = body;
         await cluster.join({ listen, advertise, remotes: RemoteAddrs ?? [], token });
-        return await reply.code(200).send();
+        return reply.code(200).send();
       },
     });
 
@@ -43,7 +43,7 @@ export const swarmRoutes =
       schema: { querystring: LeaveQuery },
       handler: async ({ query }, reply) => {
         await cluster.leave(query.force ?? false);
-        return await reply.code(200).send();
+        return reply.code(200).send();
       },
     });
 
@@ -55,7 +55,7 @@ export const swarmRoutes =
         const rotateManager = parseStrictBoolean('rotateManagerToken', query.rotateManagerToken);
         const manager = cluster.manager();
         await manager.write('updateCluster', { version, spec: readSpec(body), rotateWorker, rotateManager });
-        return await reply.code(200).send();
+        return reply.code(200).send();
       },
     });
   };

@@ -1,5 +1,4 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-
+import type { AddRoutes } from '../../http/route-table.ts';
 import { parseFilters } from '../../http/values/filters.ts';
 import type { Cluster } from '../cluster.ts';
 import { findTask } from './find.ts';
@@ -9,9 +8,8 @@ import { TaskRef, TasksQuery } from './schema.ts';
 
 /** Endpoints 77 and 78. */
 export const taskRoutes =
-  ({ cluster }: { cluster: Cluster }): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  ({ cluster }: { cluster: Cluster }): AddRoutes =>
+  (http) => {
     http.get('/tasks', {
       schema: { querystring: TasksQuery },
       handler: async ({ query }) => {

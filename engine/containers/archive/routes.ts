@@ -1,7 +1,6 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-
 import type { TakeChunk } from '../../copies/copies.ts';
 import type { Engine } from '../../engine.ts';
+import type { AddRoutes } from '../../http/route-table.ts';
 import { ClientGone, openStream, type ResponseStream } from '../../http/streams/stream.ts';
 import { EngineError } from '../../lib/errors.ts';
 import * as wire from '../schema.ts';
@@ -15,14 +14,13 @@ const TAR = 'application/x-tar';
 const OCTETS = 'application/octet-stream';
 
 export const containerFileRoutes =
-  (engine: Engine): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  (engine: Engine): AddRoutes =>
+  (http) => {
     http.get('/containers/:ref/changes', {
       schema: { params: wire.ContainerRef, response: { 200: wire.Changes } },
       handler: async ({ params }, reply) => {
         const json: unknown = await containerChanges(engine, params.ref);
-        return await reply.type('application/json').send(json as wire.Changes); // written already
+        return reply.type('application/json').send(json as wire.Changes); // written already
       },
     });
 
@@ -30,8 +28,7 @@ export const containerFileRoutes =
       schema: { params: wire.ContainerRef },
       handler: async (request, reply) => {
         await using archive = await openExport(engine, request.params.ref);
-        await sendStream(openStream(request, reply, { contentType: OCTETS }), archive.send);
-        return await reply;
+        await sendStream(openStream(reply, { contentType: OCTETS }), archive.send);
       },
     });
 
@@ -39,7 +36,7 @@ export const containerFileRoutes =
       schema: { params: wire.ContainerRef, querystring: wire.ArchiveQuery },
       handler: async ({ params, query }, reply) => {
         const stat = await statPath(engine, params.ref, query.path ?? '');
-        return await reply.headers(pathStatHeaders(stat)).send();
+        return reply.headers(pathStatHeaders(stat)).send();
       },
     });
 
@@ -48,8 +45,7 @@ export const containerFileRoutes =
       handler: async (request, reply) => {
         await using archive = await openArchive(engine, request.params.ref, request.query.path ?? '');
         reply.headers(pathStatHeaders(archive.stat));
-        await sendStream(openStream(request, reply, { contentType: TAR }), archive.send);
-        return await reply;
+        await sendStream(openStream(reply, { contentType: TAR }), archive.send);
       },
     });
 
@@ -58,7 +54,7 @@ export const containerFileRoutes =
       handler: async (request, reply) => {
         const { path = '', noOverwriteDirNonDir: keepsKinds = false, copyUIDGID: toUser = false } = request.query;
         await putArchive(engine, request.params.ref, path, request.raw, { keepsKinds, toUser });
-        return await reply.code(200).send();
+        return reply.code(200).send();
       },
     });
   };

@@ -1,7 +1,7 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 
 import type { Engine } from '../../engine.ts';
+import type { AddRoutes } from '../../http/route-table.ts';
 import { parseImportName } from '../../images/names/reference.ts';
 import { ContainerConfigBody } from '../settings/container-config-schema.ts';
 import { commitContainer } from './commit.ts';
@@ -23,9 +23,8 @@ const CommitQuery = Type.Object({
 const Committed = Type.Object({ Id: Type.String() });
 
 export const commitRoutes =
-  (engine: Engine): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  (engine: Engine): AddRoutes =>
+  (http) => {
     http.post('/commit', {
       schema: {
         querystring: CommitQuery,
@@ -43,7 +42,7 @@ export const commitRoutes =
           // Docker takes an empty object for no body.
           config: body === null || body === undefined || Object.keys(body).length === 0 ? undefined : body,
         });
-        return await reply.code(201).send({ Id: image.id });
+        return reply.code(201).send({ Id: image.id });
       },
     });
   };

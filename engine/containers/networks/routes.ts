@@ -1,20 +1,18 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-
 import type { Engine } from '../../engine.ts';
+import type { AddRoutes } from '../../http/route-table.ts';
 import { ConnectBody, DisconnectBody, NetworkRef } from '../../networks/schema.ts';
 import { connectContainer, disconnectContainer } from './connect.ts';
 
 /** Endpoints 54 and 55: connections of containers with networks. */
 export const attachmentRoutes =
-  (engine: Engine): FastifyPluginAsyncTypebox =>
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  async (http) => {
+  (engine: Engine): AddRoutes =>
+  (http) => {
     http.post('/networks/:ref/connect', {
       schema: { params: NetworkRef, body: ConnectBody },
       handler: async ({ params, body }, reply) => {
         const wanted = { network: params.ref, container: body.Container ?? '' };
         await connectContainer(engine, wanted, body.EndpointConfig ?? {});
-        return await reply.code(200).send();
+        return reply.code(200).send();
       },
     });
 
@@ -26,7 +24,7 @@ export const attachmentRoutes =
           container: body.Container ?? '',
           isForced: body.Force ?? false,
         });
-        return await reply.code(200).send();
+        return reply.code(200).send();
       },
     });
   };

@@ -7,9 +7,10 @@ import { headersOf, refusalOf } from '@gantry/limiter/present.ts';
 import { callerFrom, defaultPrimaryLimits, type PrimaryLimits } from '@gantry/limiter/primary.ts';
 import { defaultRules, limitRules } from '@gantry/limiter/rules.ts';
 import type { Caller, Decision, Endpoint } from '@gantry/limiter/types.ts';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 
 import type { RateLimits } from '../../config/rate-limits.ts';
+import type { Reply } from '../reply.ts';
+import type { ApiRequest } from '../request.ts';
 import { TAKEN_OVER } from './pending-requests.ts';
 
 type Known = Readonly<{ digest: Buffer; caller: Caller }>;
@@ -61,10 +62,13 @@ export class TcpLimits implements AsyncDisposable {
     };
   }
 
-  /** Admits a request, which then carries the headers, or answers it. `route` is one of a fixed set, for any path. */
-  async admit(request: FastifyRequest, reply: FastifyReply, route: string): Promise<void> {
+  /**
+   * Admits a request, whose answer then carries the headers, or answers it: false. `route` is one of a fixed set, for any
+   * path.
+   */
+  async admit(request: ApiRequest, reply: Reply, route: string): Promise<boolean> {
     const address = this.#addresses.get(request.raw);
-    if (address === undefined) return;
+    if (address === undefined) return true;
     const caller = this.#callerOf(request.headers.authorization);
     const counted = caller ?? callerFrom({ kind: 'anonymous', address }, this.#primary);
     const decision = await this.#limiter.admit(counted, this.#endpoint(route));
@@ -73,19 +77,17 @@ export class TcpLimits implements AsyncDisposable {
       const { status, statusText, headers, body } = refusalOf(decision);
       if (statusText !== undefined) reply.raw.statusMessage = statusText;
       // Exactly this type, as everywhere in this API.
-      await reply
+      reply
         .code(status)
         .headers({ ...headers, 'content-type': 'application/json' })
         .send(body);
-      return;
+      return false;
     }
     reply.headers(headersOf(decision));
-    if (caller !== undefined || request.headers.authorization === undefined) return;
-    reply.header('www-authenticate', 'Bearer realm="api", Basic realm="api"');
-    await reply
-      .code(401)
-      .header('content-type', 'application/json')
-      .send(JSON.stringify({ message: 'Bad credentials' }));
+    if (caller !== undefined || request.headers.authorization === undefined) return true;
+    reply.headers({ 'www-authenticate': 'Bearer realm="api", Basic realm="api"' });
+    reply.code(401).send({ message: 'Bad credentials' });
+    return false;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -117,7 +119,7 @@ function beginningOf(digest: Buffer): string {
 }
 
 /** A request is under way until its answer has ended; one whose connection was taken over, until that is closed. */
-function endWith({ raw: { socket } }: FastifyRequest, reply: FastifyReply, decision: Decision): void {
+function endWith({ raw: { socket } }: ApiRequest, reply: Reply, decision: Decision): void {
   const end = (): void => decision.end(0);
   if (reply.raw.closed) return end(); // it has gone while it waited
   reply.raw.once('close', end).once(TAKEN_OVER, () => (socket.destroyed ? end() : socket.once('close', end)));

@@ -1,19 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-
 import { parseBoundedJson, UnboundedJsonError } from '../../lib/bounded-json.ts';
 import { EngineError } from '../../lib/errors.ts';
 
 /** Larger than any create body; archives are streams and have no limit here. */
 const JSON_LIMIT_BYTES = 8 * 1024 * 1024;
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** A missing body is refused; on other routes it counts as a body without fields. */
-    needsBody?: true;
-  }
-}
 
 const bodies = new WeakMap<IncomingMessage, Buffer>();
 
@@ -22,20 +13,12 @@ export function rawBodyOf(request: IncomingMessage): Buffer | undefined {
   return bodies.get(request);
 }
 
-/** Reads JSON where the route has a body schema, whatever the content type says; leaves the stream alone elsewhere. */
-export function addBodyParser(http: FastifyInstance): void {
-  // Fastify would refuse a malformed one with 415 on any route; `checkContentType` checks it instead.
-  http.addHook('onRequest', (request, _reply, done) => {
-    const { headers } = request.raw;
-    if (headers['content-type'] !== undefined) headers['content-type'] = undefined;
-    done();
-  });
-  http.removeAllContentTypeParsers();
-  http.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
-    if (request.routeOptions.schema?.body === undefined) return undefined;
-    checkContentType(request);
-    return await readJson(payload);
-  });
+/** Reads the body of a route with a schema for it; undefined if the request has none. Throws `invalid` and `tooLarge`. */
+export async function readRouteBody(request: IncomingMessage): Promise<unknown> {
+  const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
+  if (length === '0' && coding === undefined) return undefined;
+  checkContentType(request.headers['content-type'] ?? '');
+  return await readJson(request);
 }
 
 /** Reads a JSON body; undefined if it is empty. Throws `invalid` and `tooLarge`. */
@@ -53,9 +36,7 @@ export async function readJson(payload: IncomingMessage): Promise<unknown> {
 }
 
 /** As in dockerd, only a JSON content type is accepted; a request without a body needs none. */
-function checkContentType({ headers, raw }: FastifyRequest): void {
-  if ((headers['content-length'] ?? '0') === '0' && headers['transfer-encoding'] === undefined) return;
-  const [type = ''] = raw.headersDistinct['content-type'] ?? [];
+function checkContentType(type: string): void {
   if (/^application\/json\s*(;|$)/i.test(type)) return;
   throw new EngineError('invalid', `Content-Type specified (${type}) must be 'application/json'`);
 }

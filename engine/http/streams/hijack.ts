@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-import type { FastifyReply, FastifyRequest } from 'fastify';
-
 import { headerLines } from '../headers.ts';
 import { TAKEN_OVER } from '../listening/pending-requests.ts';
+import type { Reply } from '../reply.ts';
+import type { ApiRequest } from '../request.ts';
 import { streamBehind } from './upgrades.ts';
 
 const RAW_STREAM = 'application/vnd.engine.raw-stream';
@@ -15,15 +15,15 @@ const DOCKER_RAW_STREAM = 'application/vnd.docker.raw-stream';
  * encoding, and returns the client's stream from the first byte behind the request. A half-close of the client, even an
  * earlier one, ends only its readable side.
  */
-export function hijack(request: FastifyRequest, reply: FastifyReply, options: { contentType?: string } = {}): Duplex {
+export function hijack(request: ApiRequest, reply: Reply, options: { contentType?: string } = {}): Duplex {
   return takeOver(request, reply, head(request, reply, options.contentType ?? rawStreamType(request)));
 }
 
 /** Like `hijack`, for a protocol that has its own head. */
-export function takeOver({ raw }: FastifyRequest, reply: FastifyReply, responseHead: string): Duplex {
+export function takeOver({ raw }: ApiRequest, reply: Reply, responseHead: string): Duplex {
   const stream = streamBehind(raw);
   if (stream === undefined) throw new Error(`the connection of ${raw.method} ${raw.url} cannot be taken over`);
-  reply.hijack();
+  reply.takeOver();
   reply.raw.detachSocket(raw.socket);
   reply.raw.emit(TAKEN_OVER);
   raw.socket.setTimeout(0);
@@ -33,7 +33,7 @@ export function takeOver({ raw }: FastifyRequest, reply: FastifyReply, responseH
 }
 
 /** The name of the stream's content type that this client understands. */
-export function rawStreamType(request: FastifyRequest): string {
+export function rawStreamType(request: ApiRequest): string {
   return request.headers.accept?.includes(DOCKER_RAW_STREAM) === true ? DOCKER_RAW_STREAM : RAW_STREAM;
 }
 
@@ -42,7 +42,7 @@ export function wantsUpgrade(request: IncomingMessage): boolean {
   return request.headers.upgrade?.toLowerCase() === 'tcp' && streamBehind(request) !== undefined;
 }
 
-function head(request: FastifyRequest, reply: FastifyReply, contentType: string): string {
+function head(request: ApiRequest, reply: Reply, contentType: string): string {
   const upgrade = wantsUpgrade(request.raw);
   const lines = [upgrade ? 'HTTP/1.1 101 UPGRADED' : 'HTTP/1.1 200 OK', `Content-Type: ${contentType}`];
   if (upgrade) lines.push('Connection: Upgrade', 'Upgrade: tcp');

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
-import type { FastifyReply, FastifyRequest } from 'fastify';
-
+import type { Reply } from '../reply.ts';
 import { clientGone } from './client-gone.ts';
 
 /** A piece for a client that has gone. */
@@ -82,8 +81,8 @@ type StreamOptions = {
  * Answers with a chunked stream whose head is sent at once: clients wait for the head, even if the first byte of the
  * stream is hours away.
  */
-export function openStream(_request: FastifyRequest, reply: FastifyReply, options: StreamOptions = {}): ResponseStream {
-  reply.hijack();
+export function openStream(reply: Reply, options: StreamOptions = {}): ResponseStream {
+  reply.takeOver();
   const { raw } = reply;
   const headers = { ...reply.getHeaders(), 'content-type': options.contentType ?? 'application/json' };
   raw.writeHead(options.status ?? 200, headers as OutgoingHttpHeaders);

@@ -2,10 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { Duplex } from 'node:stream';
 
-import type { FastifyReply, FastifyRequest } from 'fastify';
-
 import { EngineError } from '../../lib/errors.ts';
 import { headerLines } from '../headers.ts';
+import type { Reply } from '../reply.ts';
+import type { ApiRequest } from '../request.ts';
 import { FrameDecoder } from './frames.ts';
 import { takeOver } from './hijack.ts';
 import { encodeMessage, GOING, MessageDecoder, PROTOCOL_ERROR } from './websocket-frames.ts';
@@ -13,7 +13,7 @@ import { encodeMessage, GOING, MessageDecoder, PROTOCOL_ERROR } from './websocke
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
 /** Reads the handshake of RFC 6455; the result answers it, and returns the client's stream. Throws `invalid`. */
-export function prepareWebSocket(request: FastifyRequest, reply: FastifyReply): () => Duplex {
+export function prepareWebSocket(request: ApiRequest, reply: Reply): () => Duplex {
   const { headers } = request;
   const key = headers['sec-websocket-key'];
   const asks = headers.upgrade?.toLowerCase() === 'websocket' && /\bupgrade\b/i.test(headers.connection ?? '');

@@ -1,24 +1,39 @@
 import Schema from 'typebox/schema';
 
 import { EngineError } from '../../lib/errors.ts';
+import type { RouteSchema } from '../route-table.ts';
 
-type Route = Readonly<{ schema: unknown; httpPart?: string }>;
-type Verdict = true | { error: EngineError };
+type Parts = Readonly<{ params: unknown; query: unknown; body: unknown }>;
+type Check = ReturnType<typeof Schema.Compile>;
 
 /**
- * Fastify's factory for the checks of a route's parts. A check is compiled when it is first needed: most daemons are
- * never asked for most of their endpoints, and this keeps a second schema compiler out of memory.
+ * Checks the parts of a route's requests. A check is compiled when it is first needed, because most daemons are never
+ * asked for most of their endpoints.
  */
-export function lazyValidator({ schema, httpPart = 'request' }: Route): (value: unknown) => Verdict {
-  let compiled: ReturnType<typeof Schema.Compile> | undefined;
-  return (value) => {
-    compiled ??= Schema.Compile(schema as object);
-    if (compiled.Check(value)) return true;
-    const { field, problem } = tellingError(compiled.Errors(value)[1]);
-    return {
-      error: new EngineError('invalid', `invalid ${httpPart}${field === '' ? '' : ` field ${field}`}: ${problem}`),
-    };
-  };
+export class RouteValidator {
+  readonly #schema: RouteSchema;
+  readonly #checks = new Map<keyof RouteSchema, Check>();
+
+  constructor(schema: RouteSchema) {
+    this.#schema = schema;
+  }
+
+  /** Throws `invalid` with the client's own words for the field. */
+  check({ params, query, body }: Parts): void {
+    this.#checkPart('params', params);
+    this.#checkPart('body', body);
+    this.#checkPart('querystring', query);
+  }
+
+  #checkPart(part: 'params' | 'body' | 'querystring', value: unknown): void {
+    const schema = this.#schema[part];
+    if (schema === undefined) return;
+    const check = this.#checks.get(part) ?? Schema.Compile(schema);
+    this.#checks.set(part, check);
+    if (check.Check(value)) return;
+    const { field, problem } = tellingError(check.Errors(value)[1]);
+    throw new EngineError('invalid', `invalid ${part}${field === '' ? '' : ` field ${field}`}: ${problem}`);
+  }
 }
 
 type Mistake = Readonly<{ instancePath: string; keyword: string; message: string }>;

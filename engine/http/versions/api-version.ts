@@ -1,13 +1,4 @@
-import type { FastifyRequest } from 'fastify';
-
 import type { Config } from '../../config/daemon-config.ts';
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** The version that the client speaks: the one in the path, else the default of the settings. */
-    readonly apiVersion: ApiVersion;
-  }
-}
 
 export type ApiVersion = `1.${number}`;
 
@@ -40,11 +31,6 @@ export function apiVersionsOf({ minApiVersion, maxApiVersion, defaultApiVersion 
 export function splitVersion(path: string): { written?: string; path: string } {
   const match = PREFIX.exec(path);
   return match === null ? { path } : { written: match[1]!, path: match[2] ?? '/' };
-}
-
-/** Whether the client named a version in the path. */
-export function namesVersion({ originalUrl }: FastifyRequest): boolean {
-  return writtenVersion(originalUrl) !== undefined;
 }
 
 /** The version of a URL as the client sent it. */
@@ -80,7 +66,8 @@ function partsOf(written: string): { major: number; minor: number; hasMore: bool
   return { major, minor, hasMore: more.some((part) => part > 0) };
 }
 
-function writtenVersion(url: string): string | undefined {
+/** The version in the path of a URL. */
+export function writtenVersion(url: string): string | undefined {
   const end = url.indexOf('?');
   return splitVersion(end < 0 ? url : url.slice(0, end)).written;
 }

@@ -1,13 +1,6 @@
-import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
-
-import { isBelow, namesVersion, type ApiVersion } from './api-version.ts';
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** The steps between this route and clients of older versions. */
-    steps?: Steps;
-  }
-}
+import type { Reply } from '../reply.ts';
+import { namesVersion, type ApiRequest } from '../request.ts';
+import { isBelow, type ApiVersion } from './api-version.ts';
 
 /**
  * One change of the API, for older clients: converts their requests to today's meaning, and the answers to the form
@@ -54,37 +47,29 @@ export function statusFor(steps: Steps, status: number): number {
 /** For a route that writes its answers itself: the conversion for this client; undefined without one. */
 export function answerFor<Answer>(
   steps: Steps<unknown, Answer>,
-  request: FastifyRequest,
+  request: ApiRequest,
 ): ((answer: Answer) => Answer) | undefined {
-  const own = stepsFor(steps, { apiVersion: request.apiVersion, isNamed: namesVersion(request) });
+  const own = stepsOf(steps, request);
   return own.length === 0 ? undefined : (answer) => downgradedAnswer(own, answer);
 }
 
-/** Wraps a route's handler with its steps; a route without steps stays unchanged. */
-export function addSteps(route: RouteOptions): void {
-  const { steps } = route.config ?? {};
-  if (steps === undefined) return;
-  const of = (request: FastifyRequest): Steps =>
-    stepsFor(steps, { apiVersion: request.apiVersion, isNamed: namesVersion(request) });
-  if (steps.some(({ request }) => request !== undefined)) {
-    route.preHandler = (request, _reply, done) => {
-      request.body = upgradedBody(of(request), request.body);
-      done();
-    };
-  }
-  if (steps.some(({ response }) => response !== undefined)) {
-    route.preSerialization = (request, reply, answer, done) => {
-      done(null, isSuccess(reply) ? downgradedAnswer(of(request), answer) : answer);
-    };
-  }
-  if (steps.some(({ status }) => status !== undefined)) {
-    route.onSend = (request, reply, payload, done) => {
-      if (isSuccess(reply)) reply.code(statusFor(of(request), reply.statusCode));
-      done(null, payload);
-    };
-  }
+/** Converts a validated body to today's terms. */
+export function upgradeBody(steps: Steps = [], request: ApiRequest): unknown {
+  return upgradedBody(stepsOf(steps, request), request.body);
 }
 
-function isSuccess({ statusCode }: FastifyReply): boolean {
-  return statusCode < 300;
+/** Converts a successful answer to the client's terms; text is JSON already, or none. */
+export function downgradeReply(steps: Steps = [], request: ApiRequest, reply: Reply): void {
+  if (reply.statusCode >= 300) return;
+  const own = stepsOf(steps, request);
+  const { payload } = reply;
+  if (typeof payload === 'object' && payload !== null && !(payload instanceof Uint8Array)) {
+    reply.payload = downgradedAnswer(own, payload);
+  }
+  reply.code(statusFor(own, reply.statusCode));
+}
+
+function stepsOf<Body, Answer>(steps: Steps<Body, Answer>, request: ApiRequest): Steps<Body, Answer> {
+  if (steps.length === 0) return steps;
+  return stepsFor(steps, { apiVersion: request.apiVersion, isNamed: namesVersion(request) });
 }

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
 
 import { systemClock } from '../lib/clock.ts';
@@ -6,6 +9,7 @@ import { openLog } from '../log.ts';
 import { readSettings } from '../settings.ts';
 import type { Endpoint } from './endpoints.ts';
 import { PendingRequests } from './listening/pending-requests.ts';
+import type { AddRoutes } from './route-table.ts';
 import { buildServer } from './server.ts';
 import type { Steps } from './versions/steps.ts';
 
@@ -21,24 +25,26 @@ const steps: Steps<unknown, { names: string[] }> = [
 
 const config = readSettings(['--max-api-version=1.40', '--default-api-version=1.25']);
 const parts = { config, log: openLog('error') };
-const http = await buildServer(
+const listener = buildServer(
   parts,
   [
-    // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-    async (http) => {
+    (http) => {
       http.get('/old', { config: { steps }, handler: () => ({ names: ['old'] }) });
-      http.get('/new/:ref', () => ({ names: ['new'] }));
+      http.get('/new/:ref', { handler: () => ({ names: ['new'] }) });
     },
   ],
   new PendingRequests(systemClock),
   undefined,
   ENDPOINTS,
 );
-after(async () => await http.close());
+const server = createServer(listener).listen(0, '127.0.0.1');
+await once(server, 'listening');
+const { port } = server.address() as AddressInfo;
+after(() => server.close());
 
 async function ask(method: 'GET' | 'POST', url: string): Promise<{ status: number; type: string; body: string }> {
-  const { statusCode, headers, body } = await http.inject({ method, url });
-  return { status: statusCode, type: String(headers['content-type']), body };
+  const answer = await fetch(`http://127.0.0.1:${port}${url}`, { method });
+  return { status: answer.status, type: String(answer.headers.get('content-type')), body: await answer.text() };
 }
 
 test('an endpoint that is newer than the version of the client is refused in the words of dockerd', async () => {
@@ -95,14 +101,11 @@ test('the description of a version has the routes of the version', async () => {
   assert.deepEqual(await pathsOf('/openapi.json'), ['/old', '/new/{ref}']);
 });
 
-test('a route that the table does not know keeps the server from starting', async () => {
-  // oxlint-disable-next-line require-await -- a plugin is asynchronous by its type
-  const plugin = async (http: { get: (url: string, handler: () => string) => unknown }): Promise<void> => {
-    http.get('/stray', () => '');
-  };
+test('a route that the table does not know keeps the server from starting', () => {
+  const stray: AddRoutes = (http) => http.get('/stray', { handler: () => '' });
 
-  await assert.rejects(
-    buildServer(parts, [plugin], new PendingRequests(systemClock), undefined, ENDPOINTS),
+  assert.throws(
+    () => buildServer(parts, [stray], new PendingRequests(systemClock), undefined, ENDPOINTS),
     /GET \/stray is not in the table of endpoints/,
   );
 });
