@@ -32,6 +32,7 @@ export const QUERY_ROWS: readonly Row[] = [
   ['POST /containers/{id}/start', '/containers/run/start', '', 'detachKeys'],
   ['POST /containers/{id}/stop', '/containers/done/stop', '', 't'],
   ['POST /containers/{id}/restart', '/containers/done/restart', 't=0', 't'],
+  ['POST /containers/{id}/wait', '/containers/done/wait', '', 'condition'],
   ['POST /containers/{id}/kill', '/containers/{running}/kill', 'signal=CONT', 'signal'],
   ['POST /containers/{id}/rename', '/containers/{fresh}/rename', 'name=renamed', 'name'],
   [
