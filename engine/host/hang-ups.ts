@@ -25,10 +25,10 @@ export class HangUps {
   readonly #watched = new Set<Socket>();
   readonly #signalled = (): void => this.#destroyClosed();
 
-  /** Watches a socket whose end was read. */
+  /** Watches a socket that nobody reads: its end was read, or its next request has to wait. */
   watch(socket: Socket): void {
     const fd = descriptorOf(socket);
-    if (fd === undefined) return;
+    if (fd === undefined || this.#watched.has(socket)) return;
     if (this.#watched.size === 0) process.on('SIGURG', this.#signalled);
     this.#watched.add(socket);
     socket.once('close', () => this.#forget(socket));

@@ -152,18 +152,13 @@ suite('requests as clients really send them', { concurrency: false }, () => {
   test('a request for an upgrade that no route has is answered, and so are those behind it', async () => {
     const ping = ['GET /_ping HTTP/1.1', 'Host: x'];
     const h2c = [...ping, 'Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk', '', ''];
-    const refused = ['POST /containers/nope/attach HTTP/1.1', 'Host: x', 'Content-Length: 2', '', '{}'];
-    const upgrade = ['Connection: Upgrade', 'Upgrade: tcp'];
-    const refusedUpgrade = ['POST /exec/nope/start HTTP/1.1', 'Host: x', ...upgrade, 'Content-Length: 0', '', ''];
+    const last = [...ping, 'Connection: close', '', ''];
 
-    const text = await answerTo(
-      `${h2c.join('\r\n')}${h2c.join('\r\n')}${refused.join('\r\n')}${refusedUpgrade.join('\r\n')}`,
-      `${ping.join('\r\n')}\r\n\r\n`.trimStart(),
-    );
+    const text = await answerTo(`${h2c.join('\r\n')}${h2c.join('\r\n')}${last.join('\r\n')}`);
 
     assert.deepEqual(
       text.match(/HTTP\/1\.1 \d+/g),
-      [200, 200, 404, 404, 200].map((status) => `HTTP/1.1 ${status}`),
+      [200, 200, 200].map((status) => `HTTP/1.1 ${status}`),
     );
   });
 

@@ -2,22 +2,31 @@ import type { RequestListener, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Server as TlsServer } from 'node:tls';
 
+import { hardLimits } from '../../host/confinement/privileges.ts';
 import { HangUps } from '../../host/hang-ups.ts';
 import { asRequest, REQUEST_ID_HEADER, requestId } from '../../lib/request-id.ts';
 import { rawRefusal } from '../headers.ts';
 import { serveUpgrades } from '../streams/upgrades.ts';
 import { COMPLETE, type ApiVersion } from '../versions/api-version.ts';
+import { IdleConnections } from './idle-connections.ts';
 
 /** The first byte of a TLS handshake; no HTTP request begins with it. */
 const TLS_HANDSHAKE = 22;
-const FIRST_BYTE_TIMEOUT_MS = 60_000;
+const FIRST_BYTE_TIMEOUT_MS = 20_000;
+/** Node's error for a head that is not complete in time: its client awaits no answer. */
+const HEAD_TIMEOUT = 'ERR_HTTP_REQUEST_TIMEOUT';
+/** More are closed at once: half of the descriptors stay for the daemon's own work. */
+const MAX_CONNECTIONS = 8192;
 /** Over TCP as in Go: after silence, this many unanswered probes mean that the client is gone. */
 const [KEEP_ALIVE_MS, PROBES] = [15_000, 9];
 
 /** Passes the requests of all connections to the listener. Returns the open connections. */
 export function serve(server: Server, answering: RequestListener, newest = COMPLETE): ReadonlySet<Socket> {
-  const listener: RequestListener = (request, response) =>
+  const idle = new IdleConnections();
+  const listener: RequestListener = (request, response) => {
+    idle.begin(request.socket, response);
     asRequest(requestId(request.headers[REQUEST_ID_HEADER]), () => answering(request, response));
+  };
   const open = new Set<Socket>();
   const hangUps = new HangUps();
   const isTls = isTlsServer(server);
@@ -33,20 +42,24 @@ export function serve(server: Server, answering: RequestListener, newest = COMPL
   server.on(accepted, (socket: Socket) => {
     if (known.has(socket)) return;
     known.add(socket);
+    idle.add(socket);
+    socket.on('close', () => idle.delete(socket));
     // An error handler is needed even when a route has taken the connection over: a reset must not end the daemon.
     socket.on('error', () => socket.destroy());
     socket.on('end', () => {
       if (!socket.writableEnded) hangUps.watch(socket);
     });
   });
+  server.maxConnections = Math.min(MAX_CONNECTIONS, (hardLimits().get('RLIMIT_NOFILE')?.soft ?? Infinity) / 2);
   server.on('request', listener);
   // Expectations other than `100-continue` are ignored: the request is answered.
   server.on('checkExpectation', listener);
-  server.on('clientError', (error: Error & { reason?: string }, socket) => {
-    if (socket.writable) socket.end(rawRefusal(`malformed HTTP request: ${error.reason ?? error.message}`, newest));
+  server.on('clientError', (error: Error & { reason?: string; code?: string }, socket: Socket) => {
+    if (socket.writable && error.code !== HEAD_TIMEOUT && !idle.isBusy(socket))
+      socket.end(rawRefusal(`malformed HTTP request: ${error.reason ?? error.message}`, newest));
     else socket.destroy();
   });
-  serveUpgrades(server, accepted, listener);
+  serveUpgrades(server, accepted, listener, (socket) => hangUps.watch(socket));
   // The writable side stays open when a client has sent its last byte.
   Object.assign(server, { httpAllowHalfOpen: true });
   return open;

@@ -18,12 +18,18 @@ import { serve } from './connections.ts';
 import { overPlainTcp } from './origins.ts';
 import type { PendingRequests } from './pending-requests.ts';
 
+/** From the connection, or the first byte of a later request, to the end of the head. */
+const HEAD_TIMEOUT_MS = 20_000;
+
 const SERVER_OPTIONS = {
   ServerResponse: CanonicalResponse,
   allowHalfOpen: true, // a client that has half-closed still reads; without TLS this is the default
   requireHostHeader: false, // server.ts answers these with JSON
-  keepAliveTimeout: 60_000,
+  keepAliveTimeout: 600_000, // there is also a limit to their number
   requestTimeout: 0, // archives may take any time
+  headersTimeout: HEAD_TIMEOUT_MS,
+  handshakeTimeout: HEAD_TIMEOUT_MS,
+  connectionsCheckingInterval: HEAD_TIMEOUT_MS / 2,
   // As Go's: some clients repeat a whole create body in the query, others send all their credentials in a header.
   maxHeaderSize: 1024 * 1024,
 };

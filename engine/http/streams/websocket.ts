@@ -43,6 +43,9 @@ class WebSocketStream extends Duplex {
   readonly #decoder: MessageDecoder;
   /** The beginning of a character whose other bytes have not come. */
   #half: Buffer = Buffer.alloc(0);
+  /** The payload of the last ping without an answer. */
+  #ping: Buffer | undefined;
+  #isAnswering = false;
 
   constructor(socket: Duplex) {
     super({ allowHalfOpen: true });
@@ -51,7 +54,10 @@ class WebSocketStream extends Duplex {
       onData: (bytes) => {
         if (!this.push(bytes)) socket.pause();
       },
-      onPing: (payload) => socket.write(encodeMessage('pong', payload)),
+      onPing: (payload) => {
+        this.#ping = payload;
+        if (!this.#isAnswering) this.#pong();
+      },
       onClose: () => this.push(null),
     });
     socket.on('data', (chunk: Buffer) => this.#receive(chunk));
@@ -92,6 +98,15 @@ class WebSocketStream extends Duplex {
     this.#socket.removeAllListeners('data').resume();
     this.#socket.end(encodeMessage('close', PROTOCOL_ERROR));
     this.push(null);
+  }
+
+  /** One at a time: of several pings only the last one needs an answer, and a client may not read. */
+  #pong(): void {
+    const payload = this.#ping;
+    this.#ping = undefined;
+    this.#isAnswering = payload !== undefined && this.#socket.writable;
+    if (payload !== undefined && this.#isAnswering)
+      this.#socket.write(encodeMessage('pong', payload), () => this.#pong());
   }
 
   #send(kind: 'text' | 'binary', bytes: Buffer): boolean {
