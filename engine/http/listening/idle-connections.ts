@@ -34,6 +34,7 @@ export class IdleConnections {
     });
   }
 
+  /** Whether its request has no complete answer yet: bytes in between would damage it. */
   isBusy(socket: Socket): boolean {
     return this.#responses.has(socket);
   }
