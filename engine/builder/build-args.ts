@@ -1,3 +1,6 @@
+import type { Variables } from '../buildfile/expand.ts';
+import { MAX_ARGUMENTS_LENGTH, refuseAbove } from '../buildfile/limits.ts';
+
 /** Known without ARG, and left out of the history unless a file names them. */
 const PREDEFINED: readonly string[] = [
   ...['HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'https_proxy'],
@@ -13,6 +16,7 @@ export class BuildArgs {
   readonly #given: GivenArgs;
   readonly #global: Values;
   readonly #own: Values = new Map();
+  #length = 0;
 
   constructor(given: GivenArgs, global: Values = new Map()) {
     this.#given = given;
@@ -24,9 +28,19 @@ export class BuildArgs {
     return new BuildArgs(this.#given, new Map([...this.#global, ...this.#own]));
   }
 
-  /** ARG. */
+  /** ARG. Throws `invalid` beyond the limit of all together. */
   add(name: string, value: string | undefined): void {
+    const before = this.#own.has(name) ? lengthOf(name, this.#own.get(name)) : 0;
+    this.#length += lengthOf(name, value) - before;
+    refuseAbove(MAX_ARGUMENTS_LENGTH, this.#length, 'the list of build arguments', 'characters');
     this.#own.set(name, value);
+  }
+
+  /** The values so far, for expansions. */
+  get values(): Variables {
+    return {
+      get: (name) => (this.#own.has(name) || PREDEFINED.includes(name) ? this.#valueOf(name, this.#own) : undefined),
+    };
   }
 
   /** Those that are not variables of the image, as `NAME=value`. */
@@ -62,6 +76,10 @@ export class BuildArgs {
 /** The names without an ARG, in order. */
 export function unusedArgs(given: GivenArgs, asked: ReadonlySet<string>): string[] {
   return Object.keys(given).filter((name) => !asked.has(name) && !PREDEFINED.includes(name));
+}
+
+function lengthOf(name: string, value = ''): number {
+  return name.length + value.length;
 }
 
 function byBytes(a: string, b: string): number {

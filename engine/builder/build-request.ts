@@ -1,9 +1,10 @@
-import { parseFile, type ParsedFile } from '../buildfile/parse.ts';
-import { planOf, type Plan } from '../buildfile/stages.ts';
+import { parseInSteps, type ParsedFile } from '../buildfile/parse.ts';
+import { planInSteps, type Plan } from '../buildfile/stages.ts';
 import type { Engine } from '../engine.ts';
 import type { Image } from '../images/store.ts';
 import { EngineError } from '../lib/errors.ts';
 import { count } from '../lib/measures.ts';
+import { runInSlices } from '../lib/slices.ts';
 import { Build } from './build.ts';
 import { BuildContext, buildFolder } from './context/context.ts';
 import { remoteContext } from './context/remote.ts';
@@ -28,7 +29,7 @@ export async function buildFromRequest(engine: Engine, request: Request): Promis
   count('builds');
   await using folder = await buildFolder(engine);
   const { context, text, name } = await inputOf(engine, request, folder.path, body);
-  const plan = planIn(name, text);
+  const plan = await planIn(name, text, signal);
   try {
     return await new Build(engine, { options, plan, context, folder: folder.path, client, signal, wantsAux }).run();
   } catch (error) {
@@ -56,18 +57,18 @@ async function inputOf(
   return { context, name, text };
 }
 
-function planIn(name: string, text: string): Plan {
+async function planIn(name: string, text: string, signal: AbortSignal): Promise<Plan> {
   try {
-    return planOf(parsed(name, text));
+    return await runInSlices(planInSteps(await parsed(name, text, signal)), signal);
   } catch (error) {
     count('dockerfile_syntax_error');
     throw error;
   }
 }
 
-function parsed(name: string, text: string): ParsedFile {
+async function parsed(name: string, text: string, signal: AbortSignal): Promise<ParsedFile> {
   try {
-    return parseFile(text);
+    return await runInSlices(parseInSteps(text), signal);
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     throw new EngineError('invalid', `failed to parse ${name}: ${error.message}`, { cause: error });

@@ -1,4 +1,6 @@
-import { expandWord, variablesOf } from '../buildfile/expand.ts';
+import { expandWord, variablesOf, type Variables } from '../buildfile/expand.ts';
+import { ExpansionBudget } from '../buildfile/expansion-budget.ts';
+import { MAX_STORED_LENGTH, refuseAbove } from '../buildfile/limits.ts';
 import type { Plan, Stage } from '../buildfile/stages.ts';
 import type { Engine } from '../engine.ts';
 import { familiarReference } from '../images/names/reference.ts';
@@ -45,6 +47,10 @@ export class Build {
   readonly #outputs: OrderedOutputs;
   readonly #stages: readonly Stage[];
   readonly #firstSteps: readonly number[];
+  #stored = 0;
+  readonly #needed = new Map<number, readonly number[]>();
+  /** The variables of FROM lines. */
+  #globals: Variables = new Map();
   readonly #running = new Map<number, Promise<StageState>>();
 
   constructor(engine: Engine, request: Request) {
@@ -68,6 +74,7 @@ export class Build {
     const { warnings } = this.plan;
     if (warnings.length > 0) this.#output.errorText(`${warnings.join('\n')}\n`);
     this.#takeGlobalArgs();
+    this.#globals = variablesOf(this.args.globals());
     const last = this.#stages.length - 1;
     this.#skipUnneeded(last);
     try {
@@ -113,6 +120,12 @@ export class Build {
     return image ?? refuse('the stage is empty');
   }
 
+  /** Counts the configuration of an image of this build, which repeats those of the steps before. Throws `invalid`. */
+  addStored(length: number): void {
+    this.#stored += length;
+    refuseAbove(MAX_STORED_LENGTH, this.#stored, 'the list of the settings and histories of all steps', 'characters');
+  }
+
   /** ADD of an address. */
   async download(state: StageState, url: string, destination: string): ReturnType<typeof downloaded> {
     return await downloaded(this, state.output, url, destination);
@@ -150,16 +163,19 @@ export class Build {
   }
 
   /** The earlier stages that its lines name. */
-  #neededBy(index: number): number[] {
+  #neededBy(index: number): readonly number[] {
+    return this.#needed.getOrInsertComputed(index, () => this.#findNeeded(index));
+  }
+
+  #findNeeded(index: number): number[] {
     const { from, steps } = this.#stages[index]!;
-    const variables = variablesOf(this.args.globals());
-    const names = [
-      expandWord(from.base, variables, this.plan.escape),
-      ...steps.flatMap((step) => (step.kind === 'copy' ? [step.from] : [])),
-      ...steps.flatMap((step) => (step.kind === 'run' ? step.mounts.map((mount) => mount.from) : [])),
-    ];
+    const names = new Set([expandWord(from.base, this.#globals, this.plan.escape).toLowerCase()]);
+    for (const step of steps) {
+      if (step.kind === 'copy') names.add(step.from.toLowerCase());
+      if (step.kind === 'run') for (const mount of step.mounts) names.add(mount.from.toLowerCase());
+    }
     return this.#stages.slice(0, index).flatMap(({ from: { name } }, at) => {
-      const isNamed = names.some((each) => (name !== '' && each.toLowerCase() === name) || each === String(at));
+      const isNamed = (name !== '' && names.has(name)) || names.has(String(at));
       return isNamed ? [at] : [];
     });
   }
@@ -175,9 +191,9 @@ export class Build {
     for (const [index, { code, args }] of this.plan.globalArgs.entries()) {
       this.#output.text(`Step ${index + 1}/${this.steps} : ${code}`);
       this.#output.text('\n');
+      const budget = new ExpansionBudget();
       for (const { name, value } of args) {
-        const variables = variablesOf(this.args.visible([]));
-        const expand = (word: string): string => expandWord(word, variables, this.plan.escape);
+        const expand = (word: string): string => expandWord(word, this.args.values, this.plan.escape, budget);
         this.args.add(expand(name), value === undefined ? undefined : expand(value));
       }
     }

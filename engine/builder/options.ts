@@ -1,3 +1,4 @@
+import { MAX_ARGUMENTS_LENGTH, refuseAbove } from '../buildfile/limits.ts';
 import type { HostConfigBody } from '../containers/settings/host-config/host-config-schema.ts';
 import {
   familiarReference,
@@ -99,6 +100,7 @@ function textMap(text: string | undefined, what: string, takesNull: boolean): Gi
     !Array.isArray(value) &&
     Object.values(value).every((each) => typeof each === 'string' || (takesNull && each === null));
   if (!isMap) throw new EngineError('invalid', `error reading ${what}: it is not a map of strings`);
+  refuseAbove(MAX_ARGUMENTS_LENGTH, text?.length ?? 0, `the list of ${what}`, 'characters');
   return value as GivenArgs;
 }
 

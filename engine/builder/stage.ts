@@ -1,6 +1,7 @@
 import { applySetting, commandLine, shellOf, type Settings } from '../buildfile/apply-setting.ts';
 import { expandStep } from '../buildfile/expand-instruction.ts';
 import { expandToWords, expandWord, variablesOf } from '../buildfile/expand.ts';
+import { ExpansionBudget } from '../buildfile/expansion-budget.ts';
 import { isSetting, type Setting, type Step } from '../buildfile/instruction.ts';
 import { readTrigger } from '../buildfile/read-instruction.ts';
 import type { Stage } from '../buildfile/stages.ts';
@@ -8,6 +9,7 @@ import type { Image } from '../images/store.ts';
 import { EngineError } from '../lib/errors.ts';
 import { shortId } from '../lib/ids.ts';
 import { measure } from '../lib/measures.ts';
+import { Slices } from '../lib/slices.ts';
 import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../records/run-config.ts';
 import type { BuildArgs } from './build-args.ts';
 import type { Build } from './build.ts';
@@ -74,8 +76,10 @@ export async function buildStage(state: StageState, stage: Stage, firstStep: num
   tellStep(state, firstStep, stage.from.code);
   await begin(state, stage);
   output.text(` ---> ${shownId(state.image)}\n`);
+  const slices = new Slices(build.signal);
   for (const [index, step] of stage.steps.entries()) {
     build.signal.throwIfAborted();
+    if (slices.isOver) await slices.pause();
     tellStep(state, firstStep + 1 + index, step.code);
     await takeStep(state, step);
     output.text(` ---> ${shownId(state.image)}\n`);
@@ -119,7 +123,11 @@ async function takeTriggers(state: StageState, triggers: readonly string[]): Pro
   if (triggers.length === 0) return;
   state.settings = { ...state.settings, config: { ...state.config, OnBuild: null } };
   state.output.text(`# Executing ${triggers.length} build trigger${triggers.length > 1 ? 's' : ''}\n`);
-  for (const trigger of triggers) await takeStep(state, readTrigger(trigger));
+  const slices = new Slices(state.build.signal);
+  for (const trigger of triggers) {
+    if (slices.isOver) await slices.pause();
+    await takeStep(state, readTrigger(trigger));
+  }
 }
 
 async function takeStep(state: StageState, step: Step): Promise<void> {
@@ -132,9 +140,10 @@ async function take(state: StageState, step: Step): Promise<void> {
   const { escape } = state.build.plan;
   const env = state.config.Env ?? [];
   const variables = variablesOf([...state.args.visible(env), ...env]);
-  const expanded = expandStep(step, (word) => expandWord(word, variables, escape));
+  const budget = new ExpansionBudget();
+  const expanded = expandStep(step, (word) => expandWord(word, variables, escape, budget));
   if (isSetting(expanded)) {
-    await takeSetting(state, expanded, (word) => expandToWords(word, variables, escape));
+    await takeSetting(state, expanded, (word) => expandToWords(word, variables, escape, budget));
     return;
   }
   switch (expanded.kind) {

@@ -8,6 +8,7 @@ import type { RunConfig } from '../records/run-config.ts';
 import { exposedPorts } from './expose.ts';
 import { quote, quotedList, quotedNumber } from './go-text.ts';
 import type { CommandWords, Pair, Setting } from './instruction.ts';
+import { MAX_SETTINGS_ENTRIES, MAX_SETTINGS_LENGTH, refuseAbove } from './limits.ts';
 
 export type Settings = Readonly<{
   config: RunConfig;
@@ -25,6 +26,7 @@ type Applied = Readonly<{
   note?: string;
 }>;
 
+const SETTINGS = 'the list of settings of the image';
 const DEFAULT_SHELL = ['/bin/sh', '-c'];
 
 /**
@@ -35,10 +37,11 @@ const DEFAULT_SHELL = ['/bin/sh', '-c'];
  */
 export function applySetting(settings: Settings, step: Setting, toWords: (word: string) => string[]): Applied {
   const { config } = settings;
-  const changed = (change: Partial<RunConfig>, comment: string): Applied => ({
-    settings: { ...settings, config: { ...config, ...change } },
-    comment,
-  });
+  const changed = (change: Partial<RunConfig>, comment: string): Applied => {
+    const next = { ...config, ...change };
+    refuseLargeSettings(next);
+    return { settings: { ...settings, config: next }, comment };
+  };
   switch (step.kind) {
     case 'env':
       return changed({ Env: withPairs(config.Env ?? [], step.pairs) }, `ENV${formatPairs(step.pairs)}`);
@@ -87,6 +90,16 @@ export function applySetting(settings: Settings, step: Setting, toWords: (word: 
   }
 }
 
+/** Throws `invalid` for settings that no image shall have. */
+export function refuseLargeSettings(config: RunConfig): void {
+  const { Env, Cmd, Entrypoint, OnBuild, Shell, ExposedPorts, Labels, Volumes } = config;
+  const lists = [Env, Cmd, Entrypoint, OnBuild, Shell].map((list) => list?.length ?? 0);
+  const maps = [ExposedPorts, Labels, Volumes].map((map) => Object.keys(map ?? {}).length);
+  const entries = [...lists, ...maps].reduce((sum, count) => sum + count, 0);
+  refuseAbove(MAX_SETTINGS_ENTRIES, entries, SETTINGS, 'entries');
+  refuseAbove(MAX_SETTINGS_LENGTH, JSON.stringify(config).length, SETTINGS, 'characters');
+}
+
 /** The shell that runs commands in text form. */
 export function shellOf({ Shell = [] }: RunConfig): readonly string[] {
   return Shell.length > 0 ? Shell : DEFAULT_SHELL;
@@ -99,9 +112,15 @@ export function commandLine(config: RunConfig, { words, isForShell }: CommandWor
 
 function withPairs(env: readonly string[], pairs: readonly Pair[]): string[] {
   const entries = [...env];
+  const places = new Map<string, number>();
+  for (const [at, entry] of entries.entries()) {
+    const name = entry.split('=', 1)[0]!;
+    if (!places.has(name)) places.set(name, at);
+  }
   for (const { name, value } of pairs) {
-    const at = entries.findIndex((entry) => entry.split('=', 1)[0] === name);
-    entries[at < 0 ? entries.length : at] = `${name}=${value}`;
+    const at = places.get(name) ?? entries.length;
+    places.set(name, at);
+    entries[at] = `${name}=${value}`;
   }
   return entries;
 }

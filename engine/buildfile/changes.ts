@@ -3,6 +3,7 @@ import type { RunConfig } from '../records/run-config.ts';
 import { applySetting, type Settings } from './apply-setting.ts';
 import { expandStep } from './expand-instruction.ts';
 import { expandToWords, expandWord, variablesOf } from './expand.ts';
+import { ExpansionBudget } from './expansion-budget.ts';
 import { isSetting } from './instruction.ts';
 import { parseFile } from './parse.ts';
 import { readInstruction } from './read-instruction.ts';
@@ -29,8 +30,9 @@ export function applyChanges(changes: readonly string[], base: RunConfig): RunCo
   let settings: Settings = { config: base, maintainer: '', hasCommand: false };
   for (const step of steps) {
     const variables = variablesOf(settings.config.Env ?? []);
-    const expanded = expandStep(step, (word) => expandWord(word, variables, escape));
-    settings = applySetting(settings, expanded, (word) => expandToWords(word, variables, escape)).settings;
+    const budget = new ExpansionBudget();
+    const expanded = expandStep(step, (word) => expandWord(word, variables, escape, budget));
+    settings = applySetting(settings, expanded, (word) => expandToWords(word, variables, escape, budget)).settings;
   }
   return settings.config;
 }

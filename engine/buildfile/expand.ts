@@ -1,11 +1,10 @@
 import { EngineError } from '../lib/errors.ts';
+import { ExpansionBudget } from './expansion-budget.ts';
 import { quote } from './go-text.ts';
 import { withoutMatch, withReplaced } from './shell-pattern.ts';
 
 /** The parameters of an expansion. */
-export type Variables = ReadonlyMap<string, string>;
-
-type Result = { word: string; words: string[] };
+export type Variables = Pick<ReadonlyMap<string, string>, 'get'>;
 
 /** `NAME=value` entries as variables; a later one wins. */
 export function variablesOf(entries: readonly string[]): Variables {
@@ -19,89 +18,126 @@ export function variablesOf(entries: readonly string[]): Variables {
 
 /**
  * Removes quotes and escape characters, and expands variables as a shell would: `$a`, `${a}`, `${a:-b}`, `${a:+b}`,
- * `${a:?b}`, and of newer builders `${a-b}`, `${a+b}`, `${a#b}`, `${a%b}`, `${a/b/c}`.
+ * `${a:?b}`, and of newer builders `${a-b}`, `${a+b}`, `${a#b}`, `${a%b}`, `${a/b/c}`. The words of one instruction share a
+ * budget.
  *
  * Throws `invalid`.
  */
-export function expandWord(word: string, variables: Variables, escape: string): string {
-  return expanded(word, variables, escape).word;
+export function expandWord(
+  word: string,
+  variables: Variables,
+  escape: string,
+  budget: ExpansionBudget = new ExpansionBudget(),
+): string {
+  const whole = new WholeText();
+  expandInto(whole, word, new Expansion(word, { variables, escape, budget }));
+  return whole.text;
 }
 
 /** Like `expandWord`, but splits at blanks outside of quotes, also at those from variables. */
-export function expandToWords(word: string, variables: Variables, escape: string): string[] {
-  return expanded(word, variables, escape).words;
+export function expandToWords(
+  word: string,
+  variables: Variables,
+  escape: string,
+  budget: ExpansionBudget = new ExpansionBudget(),
+): string[] {
+  const words = new SplitText();
+  expandInto(words, word, new Expansion(word, { variables, escape, budget }));
+  return words.all();
 }
 
-function expanded(word: string, variables: Variables, escape: string): Result {
+function expandInto(target: Target, word: string, expansion: Expansion): void {
   try {
-    return new Expansion(word, variables, escape).upTo(undefined);
+    expansion.readTo(undefined, target);
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
-    throw new EngineError('invalid', `failed to process ${quote(word)}: ${error.message}`);
+    throw new EngineError('invalid', `failed to process ${quote(shorten(word))}: ${error.message}`);
   }
 }
+
+const MAX_SHOWN_LENGTH = 4096;
+
+function shorten(word: string): string {
+  return word.length <= MAX_SHOWN_LENGTH ? word : `${word.slice(0, MAX_SHOWN_LENGTH)}…`;
+}
+
+type Target = { addWhole: (text: string) => void; addSplit: (text: string) => void };
+type Parameters = Readonly<{ variables: Variables; escape: string; budget: ExpansionBudget }>;
 
 /** Each level takes a part of the stack. */
 const DEEPEST = 200;
+/** A variable: letters, digits and `_`; or digits alone; or one of the shell's special characters. */
+const NAME = /\p{Nd}+|[@*#?\-$!]|[\p{L}\p{Nd}_]*/uy;
+/** Characters that mean only themselves, whatever is around them. */
+const PLAIN = /[^'"$\\`}/]+/y;
 
 class Expansion {
-  readonly #signs: readonly string[];
+  readonly #text: string;
   readonly #variables: Variables;
   readonly #escape: string;
+  readonly #budget: ExpansionBudget;
   #at = 0;
   #depth = 0;
 
-  constructor(word: string, variables: Variables, escape: string) {
-    this.#signs = Array.from(word);
+  constructor(text: string, { variables, escape, budget }: Parameters) {
+    this.#text = text;
     this.#variables = variables;
     this.#escape = escape;
+    this.#budget = budget;
   }
 
   /** Reads to the end, or behind `stop`. */
-  upTo(stop: string | undefined): Result {
+  readTo(stop: string | undefined, target: Target): void {
     if (this.#depth >= DEEPEST) throw invalid(`more than ${DEEPEST} substitutions in each other`);
     this.#depth += 1;
-    const result = this.#collected(stop);
+    this.#collect(stop, target);
     this.#depth -= 1;
-    return result;
   }
 
-  #collected(stop: string | undefined): Result {
-    const collected = new Words();
+  #collect(stop: string | undefined, target: Target): void {
     for (;;) {
+      const plain = this.#match(PLAIN);
+      if (plain !== '') target.addSplit(plain);
       const sign = this.#next();
       if (sign === undefined) {
-        if (stop === undefined) return collected.result();
+        if (stop === undefined) return;
         throw invalid(`unexpected end of statement while looking for matching ${stop}`);
       }
-      if (sign === stop) return collected.result();
-      if (sign === "'") collected.addWhole(this.#singleQuoted());
-      else if (sign === '"') collected.addWhole(this.#doubleQuoted());
-      else if (sign === '$') collected.addSplit(this.#dollar());
+      if (sign === stop) return;
+      if (sign === "'") target.addWhole(this.#singleQuoted());
+      else if (sign === '"') target.addWhole(this.#doubleQuoted());
+      else if (sign === '$') target.addSplit(this.#dollar());
       else if (sign === this.#escape) {
         const escaped = this.#next();
-        if (escaped !== undefined) collected.addWhole(escaped);
-      } else collected.addSplit(sign);
+        if (escaped !== undefined) target.addWhole(escaped);
+      } else target.addSplit(sign);
     }
   }
 
   #next(): string | undefined {
-    const sign = this.#signs[this.#at];
+    const sign = this.#text[this.#at];
     if (sign !== undefined) this.#at += 1;
     return sign;
   }
 
   #peek(): string | undefined {
-    return this.#signs[this.#at];
+    return this.#text[this.#at];
+  }
+
+  /** The text from here on that a sticky pattern matches. */
+  #match(pattern: RegExp): string {
+    pattern.lastIndex = this.#at;
+    const [matched = ''] = pattern.exec(this.#text) ?? [];
+    this.#at += matched.length;
+    return matched;
   }
 
   #singleQuoted(): string {
-    let text = '';
-    for (let sign = this.#next(); sign !== "'"; sign = this.#next()) {
-      if (sign === undefined) throw invalid('unexpected end of statement while looking for matching single-quote');
-      text += sign;
-    }
-    return text;
+    const start = this.#at;
+    const end = this.#text.indexOf("'", start);
+    if (end < 0) throw invalid('unexpected end of statement while looking for matching single-quote');
+    this.#at = end + 1;
+    return this.#text.slice(start, end);
   }
 
   #doubleQuoted(): string {
@@ -118,6 +154,12 @@ class Expansion {
   }
 
   #dollar(): string {
+    const value = this.#substituted();
+    this.#budget.addExpansion(value);
+    return value;
+  }
+
+  #substituted(): string {
     if (this.#peek() !== '{') {
       const name = this.#name();
       return name === '' ? '$' : (this.#variables.get(name) ?? '');
@@ -171,66 +213,69 @@ class Expansion {
     const isLongest = this.#peek() === sign;
     if (isLongest) this.#next();
     const pattern = this.#braced();
-    return withoutMatch(this.#variables.get(name) ?? '', pattern, { atEnd: sign === '%', isLongest });
+    const where = { atEnd: sign === '%', isLongest };
+    return withoutMatch(this.#variables.get(name) ?? '', pattern, where, this.#budget);
   }
 
   #replaced(name: string): string {
     const isEvery = this.#peek() === '/';
     if (isEvery) this.#next();
-    const pattern = this.upTo('/').word;
+    const pattern = this.#read('/');
     const replacement = this.#braced();
-    return withReplaced(this.#variables.get(name) ?? '', pattern, replacement, isEvery);
+    return withReplaced(this.#variables.get(name) ?? '', { pattern, replacement, isEvery }, this.#budget);
   }
 
   /** The rest of `${…}`, which may have variables in it. */
   #braced(): string {
     try {
-      return this.upTo('}').word;
+      return this.#read('}');
     } catch (error) {
       if (this.#peek() === undefined && error instanceof EngineError) throw invalid("syntax error: missing '}'");
       throw error;
     }
   }
 
-  /** Letters, digits and `_`; or digits alone; or one of the shell's special characters. */
+  #read(stop: string): string {
+    const whole = new WholeText();
+    this.readTo(stop, whole);
+    return whole.text;
+  }
+
   #name(): string {
-    const rest = this.#signs.slice(this.#at, this.#at + 256).join('');
-    const [name = ''] = /^(?:\p{Nd}+|[@*#?\-$!]|[\p{L}\p{Nd}_]*)/u.exec(rest) ?? [];
-    this.#at += Array.from(name).length;
-    return name;
+    return this.#match(NAME);
   }
 }
 
-/** More than any kernel takes as a variable; `ENV a=$a$a` doubles with every line. */
-const MAX_LENGTH = 1024 * 1024;
+class WholeText implements Target {
+  text = '';
 
-/** The text so far, as one word and as several. */
-class Words {
+  readonly addWhole = (text: string): void => {
+    this.text += text;
+  };
+
+  readonly addSplit = this.addWhole;
+}
+
+class SplitText implements Target {
   readonly #words: string[] = [];
-  #whole = '';
   #word = '';
 
-  addWhole(text: string): void {
-    this.#grow(text);
+  readonly addWhole = (text: string): void => {
     this.#word += text;
-  }
+  };
 
-  addSplit(text: string): void {
-    this.#grow(text);
-    for (const sign of text) {
-      if (/\s/u.test(sign)) this.#endWord();
-      else this.#word += sign;
+  readonly addSplit = (text: string): void => {
+    const [first = '', ...others] = text.split(/\s+/u);
+    this.#word += first;
+    for (const word of others) {
+      this.#endWord();
+      this.#word = word;
     }
-  }
+  };
 
-  result(): Result {
+  all(): string[] {
     this.#endWord();
-    return { word: this.#whole, words: this.#words };
-  }
-
-  #grow(text: string): void {
-    this.#whole += text;
-    if (this.#whole.length > MAX_LENGTH) throw invalid(`the result is longer than ${MAX_LENGTH} characters`);
+    return this.#words;
   }
 
   #endWord(): void {

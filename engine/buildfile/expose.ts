@@ -1,13 +1,20 @@
 import { isIP } from 'node:net';
 
 import { EngineError } from '../lib/errors.ts';
+import { MAX_SETTINGS_ENTRIES, refuseAbove } from './limits.ts';
 
 /** `80`, `53/udp`, `8000-8010/tcp`; a host address and port in front are checked and ignored. */
 export function exposedPorts(specs: readonly string[]): string[] {
-  return specs.flatMap(portsOf);
+  let count = 0;
+  return specs.flatMap((spec) => {
+    const { first, last, protocol } = portsOf(spec);
+    count += last - first + 1;
+    refuseAbove(MAX_SETTINGS_ENTRIES, count, 'EXPOSE', 'ports');
+    return Array.from({ length: last - first + 1 }, (_, index) => `${first + index}/${protocol}`);
+  });
 }
 
-function portsOf(spec: string): string[] {
+function portsOf(spec: string): { first: number; last: number; protocol: string } {
   const { ip, hostPort, rest } = partsOf(spec);
   const slash = rest.indexOf('/');
   const ports = slash < 0 ? rest : rest.slice(0, slash);
@@ -23,7 +30,7 @@ function portsOf(spec: string): string[] {
     throw invalid(`Invalid ranges specified for container and host Ports: ${ports} and ${hostPort}`);
   }
   if (!['tcp', 'udp', 'sctp'].includes(protocol.toLowerCase())) throw invalid(`Invalid proto: ${protocol}`);
-  return Array.from({ length: last - first + 1 }, (_, index) => `${first + index}/${protocol.toLowerCase()}`);
+  return { first, last, protocol: protocol.toLowerCase() };
 }
 
 function partsOf(spec: string): { ip: string; hostPort: string; rest: string } {

@@ -18,7 +18,8 @@ export function readFlags(
       throw new EngineError('invalid', `Duplicate flag specified: ${name}`);
     }
     if (value === undefined) throw new EngineError('invalid', `Missing a value on flag: ${name}`);
-    flags.set(name, [...values, value]);
+    values.push(value);
+    flags.set(name, values);
   }
   return flags;
 }

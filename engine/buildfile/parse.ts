@@ -1,7 +1,9 @@
 import { EngineError } from '../lib/errors.ts';
+import { runAtOnce } from '../lib/slices.ts';
 import { Directives } from './directives.ts';
 import { heredocsIn, readHeredocs, withoutTabs, type FollowingLines, type Heredoc } from './heredocs.ts';
 import { jsonWords } from './json-words.ts';
+import { MAX_FILE_BYTES, MAX_INSTRUCTION_LENGTH, MAX_INSTRUCTIONS, MAX_LINES, refuseAbove } from './limits.ts';
 import { splitAtBlanks, splitAtFirstBlank, splitCommand, splitWords } from './words.ts';
 
 /** An instruction as written, not yet interpreted. */
@@ -29,17 +31,23 @@ export type ParsedFile = Readonly<{
 /** As in docker, in bytes. */
 const MAX_LINE_LENGTH = 65_535;
 
+/** Like `parseInSteps`, at once: for short files. */
+export function parseFile(text: string): ParsedFile {
+  return runAtOnce(parseInSteps(text));
+}
+
 /**
- * Splits a Buildfile into its instructions. They are not interpreted, and an unknown one is not an error yet.
+ * Splits a Buildfile into its instructions, one a step. They are not interpreted, and an unknown one is not an error yet.
  *
  * Throws `invalid`.
  */
-export function parseFile(text: string): ParsedFile {
+export function* parseInSteps(text: string): Generator<void, ParsedFile> {
   const directives = new Directives();
   const lines: Line[] = [];
   const warnings: string[] = [];
   const source = new SourceLines(text);
   for (;;) {
+    yield;
     const first = source.next();
     if (first === undefined) break;
     const start = source.number;
@@ -47,6 +55,7 @@ export function parseFile(text: string): ParsedFile {
     const whole = joinLines(first, source, directives);
     if (whole.text === '') continue;
     if (whole.hasEmptyLine) warnings.push(`[WARNING]: Empty continuation line found in:\n    ${whole.text}`);
+    refuseAbove(MAX_INSTRUCTIONS, lines.length + 1, 'the file', 'instructions');
     lines.push(withHeredocs(parseLine(whole.text, directives.escape, start), source, directives.escape));
   }
   if (lines.length === 0) throw new EngineError('invalid', 'file with no instructions');
@@ -71,7 +80,9 @@ class SourceLines implements FollowingLines {
   constructor(text: string) {
     const whole = text.startsWith('\ufeff') ? text.slice(1) : text;
     if (whole.includes('\0')) throw new EngineError('invalid', 'the file has a NUL character: it is no text in UTF-8');
+    refuseAbove(MAX_FILE_BYTES, Buffer.byteLength(whole), 'the file', 'bytes');
     const lines = whole.split('\n');
+    refuseAbove(MAX_LINES, lines.length - 1, 'the file', 'lines');
     if (lines.at(-1) === '') lines.pop();
     this.#lines = lines;
   }
@@ -111,6 +122,7 @@ function joinLines(
 ): { text: string; hasEmptyLine: boolean } {
   let { text, isContinued } = directives.continued(withoutComment(first.trimStart()));
   if (!isContinued && text === '') return { text, hasEmptyLine: false };
+  const start = source.number;
   let hasEmptyLine = false;
   while (isContinued) {
     const next = source.next();
@@ -122,6 +134,7 @@ function joinLines(
     }
     const more = directives.continued(next);
     text += more.text;
+    refuseAbove(MAX_INSTRUCTION_LENGTH, text.length, `the instruction of line ${start}`, 'characters');
     isContinued = more.isContinued;
   }
   return { text, hasEmptyLine };
@@ -206,6 +219,7 @@ function healthcheckArguments(rest: string): Arguments {
 
 function triggerArguments(rest: string, escape: string): Arguments {
   if (rest === '') return { args: [] };
+  if (splitCommand(rest).keyword === 'onbuild') return { args: ['onbuild'] }; // refused, however many follow
   const { keyword, args } = parseLine(rest, escape, 0);
   return { args: [keyword, ...args] };
 }

@@ -146,9 +146,10 @@ function copyOf(line: Line, kind: 'copy' | 'add'): Omit<Copy, 'code' | 'number'>
   }
   const flags = readFlags(line.flags, kind === 'copy' ? ['chown', 'from', 'chmod'] : ['chown', 'chmod']);
   const chmod = flag(flags, 'chmod');
+  const documents = new Set(heredocs.map(({ word }) => word));
   return {
     kind,
-    sources: args.slice(0, -1).filter((source) => !heredocs.some(({ word }) => word === source)),
+    sources: args.slice(0, -1).filter((source) => !documents.has(source)),
     destination: args.at(-1)!,
     from: flag(flags, 'from'),
     chown: flag(flags, 'chown'),

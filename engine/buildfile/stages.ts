@@ -1,5 +1,7 @@
 import { EngineError } from '../lib/errors.ts';
+import { runAtOnce } from '../lib/slices.ts';
 import type { Arg, From, Step } from './instruction.ts';
+import { MAX_STAGES, refuseAbove } from './limits.ts';
 import type { ParsedFile } from './parse.ts';
 import { readInstruction } from './read-instruction.ts';
 
@@ -14,15 +16,23 @@ export type Plan = Readonly<{
   warnings: readonly string[];
 }>;
 
-/** Reads all instructions before the first step. Throws `invalid`, with the line. */
-export function planOf({ lines, escape, warnings }: ParsedFile): Plan {
+/** Like `planInSteps`, at once. */
+export function planOf(file: ParsedFile): Plan {
+  return runAtOnce(planInSteps(file));
+}
+
+/** Reads all instructions before the first one is done, one a step. Throws `invalid`, with the line. */
+export function* planInSteps({ lines, escape, warnings }: ParsedFile): Generator<void, Plan> {
   const globalArgs: Arg[] = [];
   const stages: { from: From; steps: Step[] }[] = [];
   for (const line of lines) {
+    yield;
     const instruction = inLine(line.number, () => readInstruction(line));
     const stage = stages.at(-1);
-    if (instruction.kind === 'from') stages.push({ from: instruction, steps: [] });
-    else if (stage !== undefined) stage.steps.push(instruction);
+    if (instruction.kind === 'from') {
+      refuseAbove(MAX_STAGES, stages.length + 1, 'the file', 'stages');
+      stages.push({ from: instruction, steps: [] });
+    } else if (stage !== undefined) stage.steps.push(instruction);
     else if (instruction.kind === 'arg') globalArgs.push(instruction);
     else throw new EngineError('invalid', 'no build stage in current context');
   }

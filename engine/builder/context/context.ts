@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import { ignorePatterns, ignores, PatternError, type IgnorePattern } from '@gantry/template/ignore-file.ts';
 
+import { MAX_FILE_BYTES, refuseAbove } from '../../buildfile/limits.ts';
 import type { Config } from '../../config/daemon-config.ts';
 import type { SourceTree } from '../../copies/transfer/sources.ts';
 import type { Engine } from '../../engine.ts';
@@ -21,8 +22,8 @@ type Needs = Pick<Engine, 'archives'>;
 type Entry = Omit<ContextEntry, 'path'>;
 
 const MAX_LINKS = 255;
-/** Bytes of a Buildfile or an ignore file; real ones are far smaller. */
-const MAX_TEXT_LENGTH = 16 * 1024 * 1024;
+/** Bytes of an ignore file; real ones have a thousandth. */
+const MAX_IGNORE_BYTES = 256 * 1024;
 const DEFAULT_FILES: readonly string[] = ['Buildfile', 'Dockerfile', 'dockerfile'];
 const IGNORE_FILES: readonly string[] = ['.buildignore', '.dockerignore'];
 
@@ -99,7 +100,7 @@ export class BuildContext {
     if (name === undefined) {
       throw new EngineError('invalid', `Cannot locate specified Dockerfile: ${file === '' ? 'Dockerfile' : file}`);
     }
-    const text = await this.#read(name);
+    const text = await this.#read(name, MAX_FILE_BYTES);
     if (text === '') throw new EngineError('invalid', `the Dockerfile (${name}) cannot be empty`);
     return { name, text };
   }
@@ -108,7 +109,7 @@ export class BuildContext {
   async applyIgnoreFile(): Promise<void> {
     const name = IGNORE_FILES.find((each) => this.#resolve(each)?.isFolder === false);
     if (name === undefined) return;
-    const patterns = patternsIn(await this.#read(name));
+    const patterns = patternsIn(await this.#read(name, MAX_IGNORE_BYTES));
     if (patterns.length === 0) return;
     const ignored: string[] = [];
     const keptFolders = new Set<string>();
@@ -144,12 +145,11 @@ export class BuildContext {
     return linked;
   }
 
-  async #read(name: string): Promise<string> {
+  async #read(name: string, limit: number): Promise<string> {
     const { path } = this.#resolve(name)!;
     const { content } = this.#entries.get(path)!;
     if (content === undefined) throw new EngineError('invalid', `${name} is not a plain file`);
-    if (content.bytes > MAX_TEXT_LENGTH)
-      throw new EngineError('invalid', `${name} has more than ${MAX_TEXT_LENGTH} bytes`);
+    refuseAbove(limit, content.bytes, name, 'bytes');
     await using file = await open(this.#spool, 'r');
     const { buffer } = await file.read(Buffer.alloc(content.bytes), 0, content.bytes, content.offset);
     return buffer.toString('utf8');

@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { MAX_FILE_BYTES } from '../../buildfile/limits.ts';
 import type { Engine } from '../../engine.ts';
 import { addressOf, fetchFile } from '../../images/import/fetch.ts';
 import type { Report } from '../../images/progress.ts';
@@ -15,8 +16,6 @@ type How = Readonly<{ folder: string; report: Report; signal: AbortSignal }>;
 /** A context that is not in the request: an archive, or a Buildfile alone. */
 type RemoteContext = Readonly<{ archive: AsyncIterable<Uint8Array> } | { text: string }>;
 
-/** Real Buildfiles are far smaller. */
-const MAX_TEXT_LENGTH = 8 * 1024 * 1024;
 const TYPES = /^(?:application\/(?:(?:x-)?tar|octet-stream|(?:x-)?(?:gzip|bzip2?|xz|zstd))|text\/plain)\s*(?:;|$)/i;
 
 /** A Git repository or a file of a web server. Throws `invalid` for anything else. */
@@ -36,7 +35,7 @@ export async function remoteContext(engine: Needs, remote: string, how: How): Pr
   const file = join(how.folder, 'remote');
   const { sizeBytes } = await engine.archives.receive(body, file);
   if (await isArchive(file)) return { archive: createReadStream(file) };
-  if (sizeBytes > MAX_TEXT_LENGTH)
+  if (sizeBytes > MAX_FILE_BYTES)
     throw new EngineError('invalid', `${addressOf(url)} is neither an archive nor a Buildfile`);
   return { text: await readFile(file, 'utf8') };
 }
