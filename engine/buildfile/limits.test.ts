@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { EMPTY_CONFIG } from '../images/configuration/run-config.ts';
+import { EMPTY_CONFIG } from '../records/run-config.ts';
 import { applyChanges } from './changes.ts';
 import { expandWord, variablesOf } from './expand.ts';
 import { ExpansionBudget } from './expansion-budget.ts';

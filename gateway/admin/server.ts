@@ -82,11 +82,11 @@ function operatorRoutes(operator: Operator, settings: OperatorSettings): Record<
     'GET /metrics': metricsOf(operator),
     'GET /limited': async () => ({ status: 200, body: await operator.limited() }),
     'GET /callers/': async ({ rest }) => {
-      const key = keyOf(decodeURIComponent(rest));
+      const key = keyOf(decodeName(rest));
       return key === undefined ? noCaller : { status: 200, body: await operator.caller(key) };
     },
     'GET /limits/': async ({ rest }) => {
-      const key = keyOf(decodeURIComponent(rest));
+      const key = keyOf(decodeName(rest));
       if (key === undefined) return noCaller;
       return {
         status: 200,
@@ -119,6 +119,16 @@ function operatorRoutes(operator: Operator, settings: OperatorSettings): Record<
       return { status: 200, body: { caller: key, count } };
     },
   };
+}
+
+/** Undefined for a broken escape, such as `%zz`. */
+function decodeName(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    if (error instanceof URIError) return undefined;
+    throw error;
+  }
 }
 
 function routesOfPage(operator: Operator, history: History): Record<string, Handle> {
@@ -181,8 +191,7 @@ async function serve(routes: Readonly<Record<string, Handle>>, req: IncomingMess
     else answer = await found[1]({ rest: asked.slice(found[0].length), body });
   } catch (error) {
     if (res.destroyed) return;
-    const bad = error instanceof URIError;
-    answer = { status: bad ? 400 : 503, body: { message: error instanceof Error ? error.message : String(error) } };
+    answer = { status: 503, body: { message: error instanceof Error ? error.message : String(error) } };
   }
   const text = typeof answer.body === 'string' ? answer.body : `${JSON.stringify(answer.body)}\n`;
   res.writeHead(answer.status, {

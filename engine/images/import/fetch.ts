@@ -2,6 +2,7 @@ import type * as Undici from 'undici';
 
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
+import { decodePercent } from '../../lib/notations/percent.ts';
 import { proxyFor } from '../../lib/proxies.ts';
 import type { Report } from '../progress.ts';
 
@@ -87,11 +88,15 @@ export function addressOf(url: URL): string {
   return shown.href;
 }
 
-/** The part of an address before its host is a name and a password for that host only. */
-function authorizationIn({ username, password }: URL): Record<string, string> {
+/** The part of an address before its host is a name and a password for that host only. Throws `invalid`. */
+function authorizationIn(url: URL): Record<string, string> {
+  const { username, password } = url;
   if (username === '' && password === '') return {};
-  const secret = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return { authorization: `Basic ${Buffer.from(secret).toString('base64')}` };
+  const [name, secret] = [decodePercent(username), decodePercent(password)];
+  if (name === undefined || secret === undefined) {
+    throw new EngineError('invalid', `the user of ${addressOf(url)} has an invalid escape`);
+  }
+  return { authorization: `Basic ${Buffer.concat([name, Buffer.from(':'), secret]).toString('base64')}` };
 }
 
 function textsOf(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
