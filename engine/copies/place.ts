@@ -1,19 +1,8 @@
-import { accessSync, closeSync, constants, fstatSync, ftruncateSync, writeSync } from 'node:fs';
+import { accessSync, closeSync, constants, fstatSync } from 'node:fs';
 
 import { holdAt, mountIdOf, setOwnerAndMode } from '../host/files/held-files.ts';
-import {
-  chownAt,
-  createFileAt,
-  holdInRoot,
-  linkAt,
-  mkdirAt,
-  setAttributes,
-  setTimesAt,
-  symlinkAt,
-  typeAt,
-  type BytePath,
-  type Timespec,
-} from '../host/files/openat.ts';
+import { holdInRoot, linkAt, mkdirAt, setTimesAt, typeAt, type BytePath, type Timespec } from '../host/files/openat.ts';
+import { EntryFile, makeSymlink } from '../layers/tar/entry-file.ts';
 import { innerParts, quotePath } from '../layers/tar/entry-names.ts';
 import { makeNode, setXattrs, TYPE } from '../layers/tar/node-attributes.ts';
 import { badArchive, type TarEntry } from '../layers/tar/tar-header.ts';
@@ -24,7 +13,6 @@ import { innerPathOf } from './paths.ts';
 import { removeAt, removeFileAt } from './remove-held.ts';
 
 type Parts = readonly BytePath[];
-type OpenFile = { entry: TarEntry; fd: number; name: BytePath; endBytes: number };
 
 /**
  * Puts the entries of an archive into a folder of a container.
@@ -40,7 +28,7 @@ export class Placer implements TarSink, Disposable {
   readonly #times = new Map<string, { parts: Parts; time: Timespec }>();
   /** The folder of the last entry, because archives go folder by folder. */
   #parent: { path: string; fd: number } | undefined;
-  #file: OpenFile | undefined;
+  #file: EntryFile | undefined;
 
   /** Throws `invalid` for anything but a folder, and `forbidden` for a read-only one. */
   constructor(root: number, options: PlaceOptions) {
@@ -68,25 +56,16 @@ export class Placer implements TarSink, Disposable {
   }
 
   data(chunk: Buffer, position: number): void {
-    if (this.#file === undefined) return;
-    for (let written = 0; written < chunk.length;) {
-      written += writeSync(this.#file.fd, chunk, written, chunk.length - written, position + written);
-    }
-    this.#file.endBytes = position + chunk.length;
+    this.#file?.write(chunk, position);
   }
 
   finish(): void {
-    if (this.#file === undefined) return;
-    const { entry, fd, name, endBytes } = this.#file;
+    const file = this.#file;
     this.#file = undefined;
     try {
-      if (endBytes !== entry.sizeBytes) ftruncateSync(fd, entry.sizeBytes); // the hole at the end of a sparse file
-      setAttributes(fd, { ...this.#ownerOf(entry), mode: entry.mode, mtime: entry.mtime });
-      setXattrs(this.#parent!.fd, name, entry);
+      file?.finish();
     } catch (error) {
-      throw explainEntryError(error, entry);
-    } finally {
-      closeSync(fd);
+      throw explainEntryError(error, file!.entry);
     }
   }
 
@@ -102,7 +81,7 @@ export class Placer implements TarSink, Disposable {
   }
 
   [Symbol.dispose](): void {
-    if (this.#file !== undefined) closeSync(this.#file.fd);
+    this.#file?.[Symbol.dispose]();
     this.#forgetParent();
   }
 
@@ -130,21 +109,16 @@ export class Placer implements TarSink, Disposable {
   }
 
   #make(entry: TarEntry, folder: number, name: BytePath, parts: Parts): void {
-    const { uid, gid } = this.#ownerOf(entry);
     switch (entry.type) {
       case 'file':
-        this.#file = { entry, fd: createFileAt(folder, name), name, endBytes: 0 };
+        this.#file = new EntryFile(entry, folder, name, this.#ownerOf(entry));
         return;
       case 'directory':
         mkdirAt(folder, name, 0o700);
         this.#finishFolder(entry, folder, name, parts);
         return;
       case 'symlink':
-        if (entry.linkPath === '') throw badArchive(`the link ${quotePath(entry.path)} has no target`);
-        symlinkAt(entry.linkPath, folder, name);
-        chownAt(folder, name, uid, gid);
-        setXattrs(folder, name, entry);
-        setTimesAt(folder, name, entry.mtime);
+        makeSymlink(entry, folder, name, this.#ownerOf(entry));
         return;
       case 'link':
         this.#link(entry, folder, name);

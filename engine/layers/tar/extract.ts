@@ -1,24 +1,21 @@
-import { closeSync, ftruncateSync, rmSync, writeSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 
 import {
-  chownAt,
-  createFileAt,
   linkAt,
   mkdirAt,
   mknodAt,
   readable,
-  setAttributes,
   setTimesAt,
-  symlinkAt,
   typeAt,
   unlinkAt,
   type BytePath,
 } from '../../host/files/openat.ts';
 import { hasCode } from '../../lib/errors.ts';
 import { explainEntryError } from './entry-errors.ts';
-import { innerPath, quotePath } from './entry-names.ts';
+import { EntryFile, makeSymlink } from './entry-file.ts';
+import { innerPath } from './entry-names.ts';
 import { ExtractedFolders, joinPath, markOpaque, splitPath } from './extracted-folders.ts';
-import { makeNode, setNodeAttributes, setXattrs, TYPE } from './node-attributes.ts';
+import { makeNode, setNodeAttributes, TYPE } from './node-attributes.ts';
 import { badArchive, type TarEntry } from './tar-header.ts';
 import type { TarSink } from './tar-reader.ts';
 
@@ -37,7 +34,7 @@ type Place = Readonly<{ directory: number; name: BytePath; path: BytePath }>;
 export class LayerExtractor implements TarSink, Disposable {
   readonly #folders: ExtractedFolders;
   readonly #hasMarks: boolean;
-  #file: { entry: TarEntry; fd: number; directory: number; name: BytePath; endBytes: number } | undefined;
+  #file: EntryFile | undefined;
   #sizeBytes = 0;
   #isPlain = true;
 
@@ -75,26 +72,16 @@ export class LayerExtractor implements TarSink, Disposable {
   }
 
   data(chunk: Buffer, position: number): void {
-    if (this.#file === undefined) return;
-    for (let written = 0; written < chunk.length;) {
-      written += writeSync(this.#file.fd, chunk, written, chunk.length - written, position + written);
-    }
-    this.#file.endBytes = position + chunk.length;
+    this.#file?.write(chunk, position);
   }
 
   finish(): void {
-    if (this.#file === undefined) return;
-    const { entry, fd, directory, name, endBytes } = this.#file;
+    const file = this.#file;
     this.#file = undefined;
     try {
-      const { uid, gid, mode, mtime, sizeBytes } = entry;
-      if (endBytes !== sizeBytes) ftruncateSync(fd, sizeBytes); // the hole at the end of a sparse file
-      setAttributes(fd, { uid, gid, mode, mtime });
-      setXattrs(directory, name, entry);
+      file?.finish();
     } catch (error) {
-      throw explainEntryError(error, entry);
-    } finally {
-      closeSync(fd);
+      throw explainEntryError(error, file!.entry);
     }
   }
 
@@ -112,7 +99,7 @@ export class LayerExtractor implements TarSink, Disposable {
   }
 
   [Symbol.dispose](): void {
-    if (this.#file !== undefined) closeSync(this.#file.fd);
+    this.#file?.[Symbol.dispose]();
     this.#folders[Symbol.dispose]();
   }
 
@@ -132,7 +119,7 @@ export class LayerExtractor implements TarSink, Disposable {
     const { directory, name, path } = place;
     switch (entry.type) {
       case 'file':
-        this.#file = { entry, fd: createFileAt(directory, name), directory, name, endBytes: 0 };
+        this.#file = new EntryFile(entry, directory, name);
         this.#sizeBytes += entry.sizeBytes;
         return;
       case 'directory':
@@ -140,14 +127,9 @@ export class LayerExtractor implements TarSink, Disposable {
         this.#finishDirectory(entry, place);
         return;
       case 'symlink':
-        // Any target is allowed: neither a container nor the extraction follows it out of the root.
-        if (entry.linkPath === '') throw badArchive(`the link ${quotePath(entry.path)} has no target`);
-        symlinkAt(entry.linkPath, directory, name);
+        makeSymlink(entry, directory, name);
         this.#folders.addLink(path);
         this.#sizeBytes += entry.linkPath.length; // as the kernel counts it, and dockerd
-        chownAt(directory, name, entry.uid, entry.gid);
-        setXattrs(directory, name, entry);
-        setTimesAt(directory, name, entry.mtime);
         return;
       case 'link':
         this.#link(entry, place);
