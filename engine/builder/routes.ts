@@ -4,6 +4,7 @@ import type { AddRoutes } from '../http/route-table.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { openStream } from '../http/streams/stream.ts';
 import { IS_PRUNING } from '../http/values/prune-filters.ts';
+import { isBelow } from '../http/versions/api-version.ts';
 import { messageOf } from '../lib/failure-message.ts';
 import { OneAtATime } from '../lib/one-at-a-time.ts';
 import { BuildAnswer } from './build-answer.ts';
@@ -24,7 +25,8 @@ export const buildRoutes =
         const answer = new BuildAnswer(() => openStream(reply), options.isQuiet);
         try {
           const body = request.raw;
-          const image = await buildFromRequest(engine, { options, body, client: answer, signal, wantsAux: false });
+          const wantsAux = !isBelow(request.apiVersion, '1.30');
+          const image = await buildFromRequest(engine, { options, body, client: answer, signal, wantsAux });
           if (options.isQuiet) answer.send({ stream: `${image.id}\n` });
         } catch (error) {
           if (signal.aborted) return;

@@ -13,7 +13,7 @@ import { prepareWebSocket, withoutFrames } from '../http/streams/websocket.ts';
 import { IS_PRUNING, parsePruneFilters, PruneQuery } from '../http/values/prune-filters.ts';
 import { isBelow } from '../http/versions/api-version.ts';
 import { answerFor } from '../http/versions/steps.ts';
-import { EngineError } from '../lib/errors.ts';
+import { EngineError, refuseIf } from '../lib/errors.ts';
 import { OneAtATime } from '../lib/one-at-a-time.ts';
 import { createContainer } from './lifecycle/create.ts';
 import { killContainer } from './lifecycle/kill.ts';
@@ -33,7 +33,7 @@ import { topContainer } from './queries/top.ts';
 import { startContainer } from './runs/start.ts';
 import * as wire from './schema.ts';
 import { Stats, StatsQuery } from './stats/schema.ts';
-import { oneSample, streamStats } from './stats/stats.ts';
+import { oneReading, oneSample, streamStats } from './stats/stats.ts';
 import { attachContainer, prepareAttach } from './streams/attach.ts';
 import { deliver } from './streams/deliver.ts';
 import { prepareLogs, readContainerLog } from './streams/logs.ts';
@@ -93,7 +93,10 @@ export const containerRoutes =
       config: { steps: statsSteps },
       handler: async (request, reply) => {
         const container = engine.containers.find(request.params.ref);
-        if (request.query.stream === false) return await oneSample(engine, container, clientGone(reply.raw));
+        const { stream: isStream = true, 'one-shot': isOneShot = false } = request.query;
+        refuseIf(isStream && isOneShot, 'cannot have stream=true and one-shot=true');
+        if (isOneShot) return oneReading(engine, container);
+        if (!isStream) return await oneSample(engine, container, clientGone(reply.raw));
         const older = answerFor(statsSteps, request);
         const stream = openStream(reply);
         await streamStats(engine, container, stream, older);

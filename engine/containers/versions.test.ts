@@ -1,8 +1,18 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
 import { testErrorStatuses, testSteps } from '@gantry/testing/steps.contract.ts';
 
 import { createSteps, statsSteps, updateSteps, waitSteps, wrongState } from './versions.ts';
 
 testSteps('createSteps', createSteps, [
+  {
+    below: '1.40',
+    request: {
+      now: { Image: 'busybox', HostConfig: { IpcMode: '', KernelMemoryTCP: 5, Privileged: true } },
+      older: { Image: 'busybox', HostConfig: { IpcMode: 'shareable', Privileged: true } },
+    },
+  },
   {
     below: '1.25',
     request: {
@@ -11,6 +21,13 @@ testSteps('createSteps', createSteps, [
     },
   },
 ]);
+
+test('createSteps: the IPC namespace of a body without HostConfig, and one that the client chose', () => {
+  const [step] = createSteps;
+
+  assert.deepEqual(step!.request!({ Image: 'busybox' }), { Image: 'busybox', IpcMode: 'shareable' });
+  assert.deepEqual(step!.request!({ HostConfig: { IpcMode: 'private' } }), { HostConfig: { IpcMode: 'private' } });
+});
 
 testSteps('updateSteps', updateSteps, [
   { below: '1.40', request: { now: { Memory: 1, PidsLimit: 5 }, older: { Memory: 1 } } },

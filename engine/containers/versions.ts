@@ -1,10 +1,14 @@
 import type { ErrorStatuses } from '../http/errors.ts';
 import type { Steps } from '../http/versions/steps.ts';
 import type { CreateBody, UpdateBody, WaitResult } from './schema.ts';
+import type { HostConfigBody } from './settings/host-config/host-config-schema.ts';
 import type { NetworkCounters, Stats } from './stats/schema.ts';
 
 /** Newest first; each applies to requests of older versions. */
-export const createSteps: Steps<CreateBody> = [{ below: '1.25', request: clientRemoves }];
+export const createSteps: Steps<CreateBody> = [
+  { below: '1.40', request: ofBefore140 },
+  { below: '1.25', request: clientRemoves },
+];
 
 export const statsSteps: Steps<unknown, Stats> = [{ below: '1.21', response: oneNetwork }];
 
@@ -14,6 +18,15 @@ export const waitSteps: Steps<unknown, WaitResult> = [{ below: '1.34', response:
 
 /** The specification of 1.24 has no 409 for a container in the wrong state. */
 export const wrongState: ErrorStatuses = { conflict: { below: '1.25', status: 500 } };
+
+/** Containers of older clients can share their IPC namespace, and have no limit of TCP buffers. */
+function ofBefore140({ HostConfig, ...body }: CreateBody): CreateBody {
+  const older = <T extends HostConfigBody>({ KernelMemoryTCP: _later, ...fields }: T): Omit<T, 'KernelMemoryTCP'> => ({
+    ...fields,
+    IpcMode: fields.IpcMode || 'shareable',
+  });
+  return HostConfig === undefined ? older(body) : { ...body, HostConfig: older(HostConfig) };
+}
 
 /** Older clients remove the container themselves, regardless of the body. */
 function clientRemoves({ HostConfig, AutoRemove: _beside, ...body }: CreateBody): CreateBody {

@@ -15,6 +15,7 @@ const UNLIMITED: Limits = {
   memoryReservationBytes: 0,
   memorySwapBytes: 0,
   kernelMemoryBytes: 0,
+  kernelTcpBytes: 0,
   swappiness: -1,
   oomKillDisable: false,
   cpuShares: 0,

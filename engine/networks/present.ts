@@ -7,8 +7,12 @@ import { INGRESS_SANDBOX } from './overlay/ingress.ts';
 import type { EndpointWire, Endpoints, NetworkSettings, NetworkWire, PortMap } from './schema.ts';
 import type { NetworkRecord } from './store.ts';
 
-/** A network with the containers that are in it now. */
-export function presentNetwork(networks: Networks, network: NetworkRecord): NetworkWire {
+/** A network, with the containers that are in it now. */
+export function presentNetwork(
+  networks: Networks,
+  network: NetworkRecord,
+  { withContainers = true } = {},
+): NetworkWire {
   const { id, name, driver, createdAt, ipv6, custom, overlay } = network;
   return {
     Name: name,
@@ -28,7 +32,7 @@ export function presentNetwork(networks: Networks, network: NetworkRecord): Netw
     ConfigFrom: { Network: '' },
     ConfigOnly: false,
     Containers: Object.fromEntries(
-      networks.membersOf(id).map((member) => [
+      (withContainers ? networks.membersOf(id) : []).map((member) => [
         member.containerId,
         {
           Name: memberName(networks, network, member),

@@ -5,6 +5,7 @@ import type { AddRoutes } from '../http/route-table.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { parseFilters } from '../http/values/filters.ts';
 import { IS_PRUNING, parsePruneFilters, PruneQuery } from '../http/values/prune-filters.ts';
+import { isBelow } from '../http/versions/api-version.ts';
 import type { KeyLock } from '../lib/key-lock.ts';
 import { OneAtATime } from '../lib/one-at-a-time.ts';
 import { createNetwork, removeNetwork } from './create.ts';
@@ -21,10 +22,11 @@ export const networkRoutes =
   (http) => {
     http.get('/networks', {
       schema: { querystring: NetworksQuery, response: { 200: Type.Array(NetworkWire) } },
-      handler: async ({ query }) => {
+      handler: async ({ query, apiVersion }) => {
         const filters = parseFilters(query.filters, NETWORK_FILTERS);
         const networks = listNetworks(engine, filters, await engine.cluster.networks());
-        return networks.map((network) => presentNetwork(engine.networks, network));
+        const withContainers = isBelow(apiVersion, '1.28'); // later it takes an inspect
+        return networks.map((network) => presentNetwork(engine.networks, network, { withContainers }));
       },
     });
 

@@ -168,6 +168,7 @@ function memoryOf(limits: Limits): object {
       reservation: limits.memoryReservationBytes,
       swap: canLimitSwap ? limits.memorySwapBytes : 0,
       kernel: limits.kernelMemoryBytes,
+      kernelTCP: limits.kernelTcpBytes,
       disableOOMKiller: limits.oomKillDisable,
     }),
     ...(limits.swappiness !== -1 && { swappiness: limits.swappiness }),

@@ -7,7 +7,14 @@ import { systemdAnnotations, systemdProperties } from './systemd-properties.ts';
 
 const MB = 1 << 20;
 const NONE: Limits = {
-  ...{ memoryBytes: 0, memoryReservationBytes: 0, memorySwapBytes: 0, kernelMemoryBytes: 0, swappiness: -1 },
+  ...{
+    memoryBytes: 0,
+    memoryReservationBytes: 0,
+    memorySwapBytes: 0,
+    kernelMemoryBytes: 0,
+    kernelTcpBytes: 0,
+    swappiness: -1,
+  },
   ...{
     oomKillDisable: false,
     cpuShares: 0,

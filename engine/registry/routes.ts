@@ -8,6 +8,7 @@ import { EngineError } from '../lib/errors.ts';
 import { credentialsOf, parseRegistryAuth } from './auth/credentials.ts';
 import { login } from './auth/login.ts';
 import { searchIndex } from './search.ts';
+import { refusedLogin } from './versions.ts';
 
 const text = (description: string) => Type.Optional(Type.Union([Type.String(), Type.Null()], { description }));
 
@@ -72,6 +73,7 @@ export const registryRoutes =
 
     http.post('/auth', {
       schema: { body: LoginRequest, response: { 200: LoginAnswer } },
+      config: { errors: refusedLogin },
       handler: async ({ body }, reply) => {
         const signal = clientGone(reply.raw);
         const token = await login(engine, body.serveraddress ?? '', credentialsOf(body), signal);

@@ -47,7 +47,8 @@ function cgroupInfo() {
 }
 
 function securityOptions({ version }: Cgroups): string[] {
-  return [...(confinesByAppArmor() ? ['apparmor'] : []), 'seccomp', ...(version === 2 ? ['cgroupns'] : [])];
+  const names = [...(confinesByAppArmor() ? ['apparmor'] : []), 'seccomp,profile=default'];
+  return [...names, ...(version === 2 ? ['cgroupns'] : [])].map((name) => `name=${name}`);
 }
 
 function isOn(path: string): boolean {

@@ -7,6 +7,7 @@ import { DiskUsageWire } from './disk-usage-schema.ts';
 import { DiskUsage } from './disk-usage.ts';
 import { infoOf, versionOf } from './info.ts';
 import { Info, Version } from './schema.ts';
+import { infoSteps } from './versions.ts';
 
 /** Endpoints 43 to 45, and the disk usage. */
 export const systemRoutes =
@@ -14,6 +15,7 @@ export const systemRoutes =
   (http) => {
     http.get('/info', {
       schema: { response: { 200: Info } },
+      config: { steps: infoSteps },
       handler: async () => ({ ...infoOf(engine), Swarm: await swarmInfo(engine.cluster) }),
     });
     http.get('/version', { schema: { response: { 200: Version } }, handler: () => versionOf(engine) });

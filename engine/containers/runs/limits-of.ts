@@ -8,6 +8,7 @@ export function limitsOf(hostConfig: HostConfig): Limits {
     memoryReservationBytes: hostConfig.MemoryReservation,
     memorySwapBytes: hostConfig.MemorySwap,
     kernelMemoryBytes: hostConfig.KernelMemory,
+    kernelTcpBytes: hostConfig.KernelMemoryTCP ?? 0,
     swappiness: hostConfig.MemorySwappiness ?? -1,
     oomKillDisable: hostConfig.OomKillDisable ?? false,
     cpuShares: hostConfig.CpuShares,

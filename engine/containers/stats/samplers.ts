@@ -24,6 +24,12 @@ export class Samplers {
     return parts.move();
   }
 
+  /** A reading at once; undefined for a removed container. */
+  one(id: string): Sample | undefined {
+    using joined = this.#join(id);
+    return joined.sampler.read();
+  }
+
   /** Two readings with some time between them; undefined when the signal or the container's removal comes first. */
   async two(id: string, signal: AbortSignal): Promise<readonly [Sample, Sample] | undefined> {
     using joined = this.#join(id);

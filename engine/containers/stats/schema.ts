@@ -2,6 +2,7 @@ import { Type, type Static } from 'typebox';
 
 export const StatsQuery = Type.Object({
   stream: Type.Optional(Type.Boolean({ default: true, description: 'False: one sample, then the end' })),
+  'one-shot': Type.Optional(Type.Boolean({ description: 'One reading at once, without one before it' })),
 });
 
 const Count = Type.Integer();

@@ -66,6 +66,12 @@ export async function oneSample(
   return presentStats(now, sample, before);
 }
 
+/** One reading at once, without one before it. */
+export function oneReading({ samplers }: Needs, container: Container): Stats {
+  const sample = isAlive(container.state) ? samplers.one(container.id) : undefined;
+  return presentStats(container, sample ?? { at: container.createdAt, usage: undefined }, undefined);
+}
+
 function lineOf(container: Container, sample: Sample, before: Sample | undefined, older: Older): Buffer {
   if (older !== undefined) return asLine(older(presentStats(container, sample, before)));
   const { name } = container;

@@ -17,7 +17,7 @@ export const DEFAULTS = {
   DnsSearch: null,
   ExtraHosts: null,
   GroupAdd: null,
-  IpcMode: 'shareable',
+  IpcMode: 'private',
   Cgroup: '',
   Links: null,
   OomScoreAdj: 0,

@@ -28,8 +28,7 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
     // Old and new clients write "no limit" in several ways.
     MemorySwappiness: (body.MemorySwappiness ?? -1) === -1 ? null : body.MemorySwappiness!,
     PidsLimit: (body.PidsLimit ?? 0) <= 0 ? null : body.PidsLimit!,
-    // A field of later versions of the API, which dropped it again.
-    KernelMemoryTCP: 0,
+    KernelMemoryTCP: body.KernelMemoryTCP ?? 0,
     AutoRemove: body.AutoRemove ?? false,
     ShmSize: body.ShmSize ?? DEFAULT_SHM_BYTES,
     NetworkMode: body.NetworkMode || 'default',
@@ -41,7 +40,7 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
     },
   };
   if (hostConfig.ShmSize === 0) hostConfig.ShmSize = DEFAULT_SHM_BYTES;
-  if (hostConfig.IpcMode === '') hostConfig.IpcMode = 'shareable';
+  if (hostConfig.IpcMode === '') hostConfig.IpcMode = 'private';
   if (hostConfig.CgroupnsMode === '') hostConfig.CgroupnsMode = usesCgroups2() ? 'private' : 'host';
   // As much swap as memory, if only memory is limited.
   if (hostConfig.Memory > 0 && hostConfig.MemorySwap === 0) hostConfig.MemorySwap = hostConfig.Memory * 2;

@@ -6,7 +6,7 @@ import { completeHostConfig } from '../host-config/host-config.ts';
 import { withoutUnsupported, type WeightSupport } from './supported-limits.ts';
 
 const all = {
-  ...{ memory: true, swap: true, swappiness: true, oomKillDisable: true, kernelMemory: true },
+  ...{ memory: true, swap: true, swappiness: true, oomKillDisable: true, kernelMemory: true, kernelMemoryTcp: true },
   ...{ pids: true, cpuShares: true, cpuTime: true, cpuset: true, throttling: true },
 };
 const nothing = Object.fromEntries(Object.keys(all).map((key) => [key, false])) as typeof all;

@@ -4,7 +4,7 @@ import type { LimitSupport } from '../../../host/cgroups/limit-support.ts';
 import { blockDevice } from '../../../oci/resources.ts';
 import type { HostConfig } from '../host-config/host-config-schema.ts';
 
-type Support = Omit<LimitSupport, 'kernelMemoryTcp' | 'blkioWeight' | 'realtime'>;
+type Support = Omit<LimitSupport, 'blkioWeight' | 'realtime'>;
 
 /** Called only when needed: the answer may need a cgroup. */
 export type WeightSupport = Readonly<{
@@ -55,6 +55,8 @@ export function withoutUnsupported(
   }
   const kernelMemory = missing('kernel memory limit capabilities', 'Limitation discarded.');
   drop(kept.KernelMemory > 0, () => support.kernelMemory, kernelMemory, { KernelMemory: 0 });
+  const kernelTcp = missing('kernel memory TCP limit capabilities', 'Limitation discarded.');
+  drop((kept.KernelMemoryTCP ?? 0) > 0, () => support.kernelMemoryTcp, kernelTcp, { KernelMemoryTCP: 0 });
   const oom = 'OomKillDisable. OomKillDisable discarded.';
   drop(kept.OomKillDisable === true, () => support.oomKillDisable, oom, { OomKillDisable: false });
   const pids = missing('PIDs limit capabilities', 'PIDs limit discarded.');
