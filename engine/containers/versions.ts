@@ -21,11 +21,14 @@ export const wrongState: ErrorStatuses = { conflict: { below: '1.25', status: 50
 
 /** Containers of older clients can share their IPC namespace, and have no limit of TCP buffers. */
 function ofBefore140({ HostConfig, ...body }: CreateBody): CreateBody {
-  const older = <T extends HostConfigBody>({ KernelMemoryTCP: _later, ...fields }: T): Omit<T, 'KernelMemoryTCP'> => ({
-    ...fields,
-    IpcMode: fields.IpcMode || 'shareable',
-  });
-  return HostConfig === undefined ? older(body) : { ...body, HostConfig: older(HostConfig) };
+  return HostConfig === undefined ? fieldsBefore140(body) : { ...body, HostConfig: fieldsBefore140(HostConfig) };
+}
+
+function fieldsBefore140<T extends HostConfigBody>({
+  KernelMemoryTCP: _later,
+  ...fields
+}: T): Omit<T, 'KernelMemoryTCP'> {
+  return { ...fields, IpcMode: fields.IpcMode || 'shareable' };
 }
 
 /** Older clients remove the container themselves, regardless of the body. */

@@ -52,7 +52,7 @@ export type Limits = Readonly<{
   memoryReservationBytes: number;
   memorySwapBytes: number;
   kernelMemoryBytes: number;
-  /** Of buffers of TCP; version 1 of cgroups alone. */
+  /** Limit of TCP buffers; version 1 of cgroups alone. */
   kernelTcpBytes: number;
   /** 0 is a limit here; -1 is none. */
   swappiness: number;

@@ -136,7 +136,7 @@ export const smallRows: readonly NewerRow[] = [
       const { body: bridge } = await side.api.get<{ Containers: Json }>('/networks/bridge');
       await side.api.delete('/containers/member?force=1');
       return {
-        listed: body.map(({ Name, Containers }) => [Name, Object.keys(Containers).length]).toSorted(),
+        listed: Object.fromEntries(body.map(({ Name, Containers }) => [Name, Object.keys(Containers).length])),
         inspected: Object.keys(bridge.Containers).length,
         fields: Object.keys(bridge).toSorted(),
       };
@@ -213,7 +213,7 @@ export const smallRows: readonly NewerRow[] = [
         const { status, body } = await side.api.get<{ Names: string[] }[]>(
           `/containers/json?filters=${encodeURIComponent(JSON.stringify(filters))}`,
         );
-        found.push([filters, status, status === 200 ? body.map(({ Names }) => Names[0]).toSorted() : '']);
+        found.push([filters, status, status === 200 ? body.map(({ Names }) => Names[0]) : '']);
       }
       await Promise.all(
         ['healthy', 'published'].map(async (name) => await side.api.delete(`/containers/${name}?force=1`)),
