@@ -3,7 +3,7 @@ import { after, before, suite, test } from 'node:test';
 
 import { Session } from '@gantry/testing/session.ts';
 
-import { BothEngines, docker, type Side } from './both-engines.ts';
+import { BothEngines, COMMAND_LINES, docker, type Side } from './both-engines.ts';
 
 /** Writes `marker` at each SIGUSR1. */
 const COMMAND = ['sh', '-c', `trap 'echo marker' USR1; echo ready; while :; do sleep 1000 & wait $!; done`];
@@ -98,14 +98,16 @@ suite(
 
     // `docker attach` inspects the container again behind its head, so no step tells when it may end.
     for (const [index, kind] of KINDS.entries()) {
-      for (const flags of ['-ai', '-a']) {
-        test(`docker start ${flags}, ${JSON.stringify(kind)}`, async () => {
-          const name = `start${flags}-${index}`;
+      for (const [program, flags] of COMMAND_LINES.flatMap((each) =>
+        ['-ai', '-a'].map((flag) => [each, flag] as const),
+      )) {
+        test(`${program} start ${flags}, ${JSON.stringify(kind)}`, async () => {
+          const name = `start${flags}-${index}-${COMMAND_LINES.indexOf(program)}`;
 
           const { ours, theirs } = await engines.both(async (side) => {
             const id = await create(side, kind, ENDS_AT_SIGNAL, name);
             const output = await open(side, id, { stream: true, stdout: true });
-            const client = docker(side, ['start', flags, name]);
+            const client = docker(side, ['start', flags, name], program);
             await output.saw('ready');
             await side.api.post(`/containers/${id}/kill?signal=USR1`);
             const { code, stderr } = await client;
@@ -117,5 +119,11 @@ suite(
         });
       }
     }
+
+    test('the second command line is 20.10', async () => {
+      const { stdout } = await docker(engines.ours, ['version', '--format', '{{.Client.Version}}'], COMMAND_LINES[1]);
+
+      assert.match(stdout, /^20\.10\./);
+    });
   },
 );

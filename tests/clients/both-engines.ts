@@ -71,8 +71,12 @@ export class BothEngines implements AsyncDisposable {
   }
 }
 
+/** Docker's command lines: 28, and 20.10 of the judge's package. */
+export const COMMAND_LINES = ['docker', '/usr/bin/docker'] as const;
+type CommandLine = (typeof COMMAND_LINES)[number];
+
 /** The docker command line as it speaks with an engine of the side's version, with the words as `placed`. */
-export async function docker(side: Side, words: readonly string[]): Promise<Said> {
+export async function docker(side: Side, words: readonly string[], program: CommandLine = 'docker'): Promise<Said> {
   const command = words.map((word) => placed(side, word));
   const env = {
     PATH: process.env.PATH,
@@ -82,7 +86,7 @@ export async function docker(side: Side, words: readonly string[]): Promise<Said
     FROM_CLIENT: 'of the client',
   };
   try {
-    const running = execute('docker', command, { env });
+    const running = execute(program, command, { env });
     // Most commands end without a look at it.
     running.child.stdin!.on('error', () => undefined).end('typed\n');
     const { stdout, stderr } = await running;
