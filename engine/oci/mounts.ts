@@ -15,7 +15,7 @@ const kernel = (destination: string, type: string, ...options: string[]): OciMou
   options: ['nosuid', 'noexec', 'nodev', ...options],
 });
 
-/** All mounts, in no order; `init` is the host's program for the first process. */
+/** All mounts, in no order; `init` is the engine's program for the first process. */
 export function ociMounts(
   { root, privileged, shm, files, mounts, tmpfs: further }: SpecDescription,
   init: string | undefined,

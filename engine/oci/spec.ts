@@ -4,7 +4,7 @@ import type { SeccompFilter } from '../host/confinement/seccomp.ts';
 import { tooLong } from '../runtime/start-failure.ts';
 import { isTooLong } from './argument-space.ts';
 import type { ProcessDescription, SpecDescription, Ulimits, WantedCapabilities } from './description.ts';
-import { INIT_PATH, initProgram } from './init-program.ts';
+import { INIT_PATH, INIT_PROGRAM } from './init-program.ts';
 import { ociMounts, readOnlyCgroups } from './mounts.ts';
 import { placeMounts } from './place-mounts.ts';
 import { ociDevices, ociResources } from './resources.ts';
@@ -31,7 +31,7 @@ export function ociSpec(description: SpecDescription): object {
   const { devices, rules } = ociDevices(description);
   const capabilities = grantedCapabilities(process.capabilities);
   const seccomp = seccompOf(description, capabilities);
-  const init = description.wantsInit ? initProgram() : undefined;
+  const init = description.wantsInit ? INIT_PROGRAM : undefined;
   using places = placeMounts(root.visibleAt, ociMounts(description, init));
   return {
     ociVersion: '1.0.2',

@@ -29,7 +29,8 @@ export async function checkoutDisk(job: readonly string[], work: string): Promis
   const left = ['node_modules', '.node', '.git', 'build'].map((name) => `--exclude=./${name}`);
   const options = [`--file=${disk}`, '--owner=0', '--group=0', '--anchored'];
   await run('tar', ['--create', ...options, ...left, '-C', repository, '.']);
-  const programs = ['-C', repository, './build/gantry-shim', './build/gantry-resolver', './build/gantry-proxy'];
+  const names = ['gantry-shim', 'gantry-resolver', 'gantry-proxy', 'gantry-init'];
+  const programs = ['-C', repository, ...names.map((name) => `./build/${name}`)];
   await run('tar', ['--append', ...options, ...programs, '-C', work, 'vm-job', 'compile-cache']);
   return disk;
 }
