@@ -17,7 +17,7 @@ import { Reply } from './reply.ts';
 import type { ApiRequest } from './request.ts';
 import { rewriteUrl, UNCLEAN, UNSUPPORTED } from './rewrite.ts';
 import { completeRoutes, type AddRoutes, type ServedRoute } from './route-table.ts';
-import { readRouteBody } from './streams/body.ts';
+import { dropRawBody, readRouteBody } from './streams/body.ts';
 import { dropUnread } from './streams/unread-body.ts';
 import { RouteValidator } from './values/validators.ts';
 import { readBody, readQuery } from './values/values.ts';
@@ -89,6 +89,7 @@ class ApiServer {
       if (await this.#isAdmitted(request, reply, problem)) {
         if (request.route?.schema.body !== undefined) request.body = await readRouteBody(raw);
         seen = await this.#admitByPlugins(request);
+        dropRawBody(raw);
         await this.#answer(request, reply);
       }
     } catch (error) {

@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 
+import { bytesPassed } from '../../host/garbage.ts';
+
 /** The limits of an unwanted body; a client that sends more, or for longer, loses its connection. */
 const MAX_REST_BYTES = 64 * 1024 * 1024;
 const MAX_REST_MS = 60_000;
@@ -18,6 +20,7 @@ export function dropUnread(request: IncomingMessage): void {
   late.addEventListener('abort', cut, { once: true });
   request.on('data', (piece: Buffer) => {
     left -= piece.length;
+    bytesPassed(piece.length);
     if (left < 0) cut();
   });
   request.on('close', () => late.removeEventListener('abort', cut)).on('error', () => undefined); // its client has left
