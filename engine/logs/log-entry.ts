@@ -1,7 +1,20 @@
-/** An entry of a log file, whatever its form. */
-export type Entry = { text: Buffer; isStdout: boolean; time: Temporal.Instant; attributes: Record<string, string> };
+/** An entry of a log file, or of the buffer of a delivery. */
+export type Entry = Readonly<{
+  /** Number of the line in its buffer; 0 in a log file. */
+  seq: number;
+  text: Buffer;
+  /** The text, with replacement characters for invalid bytes. */
+  string: string;
+  isStdout: boolean;
+  /** RFC 3339, UTC, nine digits of the fraction: texts compare as their times do. */
+  time: string;
+  attributes: Readonly<Record<string, string>>;
+}>;
 
-/** A line in any form; undefined for anything but an entry, such as half a line of a killed daemon. */
+const UTC_TIME = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z$/;
+const NO_ATTRIBUTES = {};
+
+/** Decodes a line; undefined for anything but an entry, such as half a line of a killed daemon. */
 export function parseEntry(line: string): Entry | undefined {
   // Quotes inside of text are escaped, so this can only be a new entry behind an unfinished one.
   const start = line.lastIndexOf('{"log":"');
@@ -13,21 +26,34 @@ export function parseEntry(line: string): Entry | undefined {
     throw error;
   }
   if (typeof value !== 'object' || value === null) return undefined;
-  const entry: Record<string, unknown> = { ...value };
-  const time = typeof entry['time'] === 'string' ? parseTime(entry['time']) : undefined;
+  const entry = value as Readonly<Record<string, unknown>>;
+  const time = fullTime(entry['time']);
   if (time === undefined) return undefined;
-  const attributes: Record<string, string> = {};
-  for (const [name, text] of Object.entries(entry['attrs'] ?? {})) attributes[name] = String(text);
-  const log = typeof entry['log'] === 'string' ? entry['log'] : '';
-  const text = typeof entry['raw'] === 'string' ? Buffer.from(entry['raw'], 'base64') : Buffer.from(log);
-  return { text, isStdout: entry['stream'] !== 'stderr', time, attributes };
+  const string = typeof entry['log'] === 'string' ? entry['log'] : '';
+  return {
+    seq: Number.isInteger(entry['seq']) ? Number(entry['seq']) : 0,
+    text: typeof entry['raw'] === 'string' ? Buffer.from(entry['raw'], 'base64') : Buffer.from(string),
+    string,
+    isStdout: entry['stream'] !== 'stderr',
+    time,
+    attributes: attributesOf(entry['attrs']),
+  };
 }
 
-function parseTime(text: string): Temporal.Instant | undefined {
+/** The time with all nine digits; other engines leave out zeros at the end, or write an offset. */
+function fullTime(text: unknown): string | undefined {
+  if (typeof text !== 'string') return undefined;
+  const match = UTC_TIME.exec(text);
+  if (match !== null) return `${match[1]}.${(match[2] ?? '').padEnd(9, '0')}Z`;
   try {
-    return Temporal.Instant.from(text);
+    return Temporal.Instant.from(text).toString({ fractionalSecondDigits: 9 });
   } catch (error) {
     if (error instanceof RangeError) return undefined;
     throw error;
   }
+}
+
+function attributesOf(value: unknown): Readonly<Record<string, string>> {
+  if (typeof value !== 'object' || value === null) return NO_ATTRIBUTES;
+  return Object.fromEntries(Object.entries(value).map(([name, text]) => [name, String(text)]));
 }

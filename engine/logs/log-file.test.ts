@@ -139,8 +139,8 @@ test('lines with the attributes of their container are read as those with others
   const attrs = { a: 'b', c: 'd' };
   log.append(line('1', { extra: { attrs } }), line('2', { stream: 'stderr', extra: { attrs: { e: 'f' } } }), line('3'));
 
-  const plain = await read(log.path, { attributes: JSON.stringify(attrs) });
-  const detailed = await read(log.path, { attributes: JSON.stringify(attrs), details: attrs });
+  const plain = await read(log.path);
+  const detailed = await read(log.path, { details: attrs });
 
   assert.deepEqual(plain, ['1:1', '2:2', '1:3']);
   assert.deepEqual(detailed, ['1:a=b,c=d 1', '2:e=f 2', '1:a=b,c=d 3']);

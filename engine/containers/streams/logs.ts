@@ -6,7 +6,7 @@ import { parseTime } from '../../http/values/times.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { LogReader } from '../../logs/driver.ts';
 import { logDriverOf } from '../../logs/drivers.ts';
-import { attributesText, logAttributes } from '../../logs/log-attributes.ts';
+import { logAttributes } from '../../logs/log-attributes.ts';
 import type { LogQuery } from '../../logs/log-file.ts';
 import { isAlive } from '../state.ts';
 import type { Container } from '../store.ts';
@@ -40,7 +40,6 @@ export function prepareLogs(engine: Needs, ref: string, request: LogsRequest): P
     stderr: request.stderr ?? false,
     timestamps: request.timestamps ?? false,
     details: request.details === true ? logAttributes(container) : undefined,
-    attributes: attributesText(container),
     framed: !container.config.Tty,
     tail: tailOf(request.tail),
     since: timeOf('since', request.since),

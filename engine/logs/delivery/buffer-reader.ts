@@ -1,7 +1,8 @@
 import { closeSync, fstatSync, openSync, read, statSync } from 'node:fs';
 
 import { hasCode } from '../../lib/errors.ts';
-import { lineOf, readEntry, type Line, type Position } from './line.ts';
+import { parseEntry } from '../log-entry.ts';
+import { lineOf, type Line, type Position } from './line.ts';
 
 /** The most that is read at once. */
 export type BatchLimits = Readonly<{ lines: number; bytes: number }>;
@@ -61,7 +62,7 @@ export class BufferReader {
   #take(inode: number, chunk: Buffer, batch: Collected): boolean {
     let from = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, from)) {
-      const entry = readEntry(chunk.toString('utf8', from, end));
+      const entry = parseEntry(chunk.toString('utf8', from, end));
       if (this.#isGuess && entry?.seq !== this.#at.seq + 1) return false;
       this.#isGuess = false;
       const offset = this.#offset + end + 1 - from;

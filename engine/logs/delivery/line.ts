@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 
+import type { Entry } from '../log-entry.ts';
+
 /** A place in the buffer: behind the line `seq`, in a file that is known by its inode. */
 export type Position = Readonly<{
   seq: number;
@@ -34,19 +36,6 @@ export type Partial = Readonly<{ id: string; ordinal: number; isLast: boolean }>
 
 export const START: Position = { seq: 0, inode: 0, offset: 0, open: {} };
 
-type Entry = Readonly<{ seq: number; log: string; raw?: string; stream: string; time: string }>;
-
-/** Reads a line of the buffer, which the shim writes; undefined for an unfinished one. */
-export function readEntry(text: string): Entry | undefined {
-  try {
-    const entry = JSON.parse(text) as Entry;
-    return Number.isInteger(entry.seq) && typeof entry.time === 'string' ? entry : undefined;
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
-}
-
 /** `containerId` makes the ids of long lines differ between containers; they are the same in each reading. */
 export function lineOf(
   entry: Entry,
@@ -54,8 +43,8 @@ export function lineOf(
   place: { inode: number; offset: number },
   containerId: string,
 ): Line {
-  const source = entry.stream === 'stderr' ? 'stderr' : 'stdout';
-  const whole = entry.raw === undefined ? Buffer.from(entry.log) : Buffer.from(entry.raw, 'base64');
+  const source = entry.isStdout ? 'stdout' : 'stderr';
+  const whole = entry.text;
   const isEnd = whole.at(-1) === 0x0a;
   const known = before.open[source];
   const begun = known?.time === entry.time ? known.pieces : 0;
@@ -72,7 +61,7 @@ export function lineOf(
     time: Temporal.Instant.from(entry.time),
     source,
     text: isEnd ? whole.subarray(0, -1) : whole,
-    string: isEnd ? entry.log.slice(0, -1) : entry.log,
+    string: isEnd ? entry.string.slice(0, -1) : entry.string,
     partial,
     after: { seq: entry.seq, ...place, open },
   };
