@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
@@ -79,7 +80,7 @@ suite('bodies', { concurrency: false }, () => {
         .split('\n')
         .toSorted();
     await Promise.all(Array.from({ length: 8 }, async () => await engine.loadBusybox())); // all threads are there
-    const usual = places();
+    const usual = new Set([...places(), join(engine.dataRoot, 'builds')]);
     const before = residentBytes();
     const headers = ['Content-Type: application/x-tar', 'Transfer-Encoding: chunked'];
     const requests = ['PUT /containers/target/archive?path=/tmp', 'POST /build', 'POST /images/load'].concat(
@@ -96,6 +97,6 @@ suite('bodies', { concurrency: false }, () => {
     assert.equal(copied.status, 200);
     assert.ok(residentBytes() - before < MAX_GROWTH, `${residentBytes() - before}`);
     for (const socket of clients) socket.destroy();
-    while (places().join() !== usual.join()) await setTimeout(50);
+    while (places().some((path) => !usual.has(path))) await setTimeout(50);
   });
 });
