@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { ignorePatterns, ignores, PatternError } from './ignore-file.ts';
+import { PatternError } from './glob.ts';
+import { ignorePatterns, ignores } from './ignore-file.ts';
 
 /** The lines of a file, what it leaves out, and what stays; as docker 20.10 has it. */
 const cases: [string, string[], string[]][] = [

@@ -1,7 +1,8 @@
 import { lstat, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { ignorePatterns, ignores, PatternError, type IgnorePattern } from '@gantry/template/ignore-file.ts';
+import { PatternError } from '@gantry/template/glob.ts';
+import { ignorePatterns, ignores, type IgnorePattern } from '@gantry/template/ignore-file.ts';
 
 import { packLocal, packNamed, type LocalArchive } from '../containers/local-archive.ts';
 

@@ -53,7 +53,7 @@ async function inputOf(
   if (remote !== undefined && 'text' in remote) return { context: undefined, name: 'Dockerfile', text: remote.text };
   const context = await BuildContext.receive(engine, remote?.archive ?? body, folder);
   const { name, text } = await context.instructions(options.file);
-  await context.applyIgnoreFile();
+  await context.applyIgnoreFile(signal);
   return { context, name, text };
 }
 

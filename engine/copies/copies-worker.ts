@@ -9,10 +9,10 @@ import { ArrivingStream } from '../layers/threads/arriving-stream.ts';
 import { decompressed } from '../layers/threads/compression.ts';
 import { OutgoingChunks } from '../layers/threads/outgoing-chunks.ts';
 import { EngineError } from '../lib/errors.ts';
+import { runInSlices } from '../lib/slices.ts';
 import type { Failure, FromWorker, PlaceOptions, Results, ToWorker, Work, WorkerData } from './messages.ts';
 import { Placer } from './place.ts';
-import { pathMatches } from './transfer/path-pattern.ts';
-import { findSources } from './transfer/sources.ts';
+import { findSourcesInSteps } from './transfer/sources.ts';
 import { makeFolder, transfer } from './transfer/transfer.ts';
 import { viewTree } from './transfer/view-tree.ts';
 import { View } from './view.ts';
@@ -78,7 +78,7 @@ async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> 
     }
     case 'findSources': {
       using view = new View(mounts, { root: work.root, mounts: [], readOnly: 'everything' });
-      return findSources(viewTree(view), work.sources, pathMatches);
+      return await runInSlices(findSourcesInSteps(viewTree(view), work.sources));
     }
     case 'transfer': {
       const target = viewOf(work.view);

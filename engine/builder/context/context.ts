@@ -2,7 +2,8 @@ import { existsSync, rmSync } from 'node:fs';
 import { mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { ignorePatterns, ignores, PatternError, type IgnorePattern } from '@gantry/template/ignore-file.ts';
+import { PatternError } from '@gantry/template/glob.ts';
+import { ignorePatterns, type IgnorePattern } from '@gantry/template/ignore-file.ts';
 
 import { MAX_FILE_BYTES, refuseAbove } from '../../buildfile/limits.ts';
 import type { Config } from '../../config/daemon-config.ts';
@@ -12,16 +13,16 @@ import { spreadFoldersIn } from '../../host/files/spread-folders.ts';
 import { unmountBelow } from '../../host/mounts/unmount-below.ts';
 import type { ContextEntry } from '../../layers/threads/archive-messages.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
-import { append } from '../../lib/append.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { makeFolders } from '../../lib/folders.ts';
 import { newId, shortId } from '../../lib/ids.ts';
+import { runInSlices } from '../../lib/slices.ts';
 import { removeTree } from '../../trees/remove.ts';
+import { ContextTree, type ContextNode } from './context-tree.ts';
+import { removeIgnored } from './ignored-entries.ts';
 
 type Needs = Pick<Engine, 'archives'>;
-type Entry = Omit<ContextEntry, 'path'>;
 
-const MAX_LINKS = 255;
 /** Bytes of an ignore file; real ones have a thousandth. */
 const MAX_IGNORE_BYTES = 256 * 1024;
 const DEFAULT_FILES: readonly string[] = ['Buildfile', 'Dockerfile', 'dockerfile'];
@@ -58,24 +59,24 @@ export class BuildContext {
   readonly root: string;
   readonly #archives: Archives;
   readonly #spool: string;
-  readonly #entries: Map<string, Entry>;
-  readonly #ignored = new Map<string, Entry>();
+  readonly #tree: ContextTree;
+  #ignored: ReadonlyMap<string, ContextNode> = new Map();
   #extracted: Promise<void> | undefined;
 
-  private constructor(archives: Archives, folder: string, entries: Map<string, Entry>) {
+  private constructor(archives: Archives, folder: string, tree: ContextTree) {
     this.#archives = archives;
     this.#spool = spoolIn(folder);
     this.root = join(folder, 'context');
-    this.#entries = entries;
+    this.#tree = tree;
   }
 
   /** Reads an archive, compressed or not. Throws `invalid` for a bad one. */
   static async receive({ archives }: Needs, archive: AsyncIterable<Uint8Array>, folder: string): Promise<BuildContext> {
-    const entries = new Map<string, Entry>();
+    const tree = new ContextTree();
     let failure: EngineError | undefined;
-    await archives.spoolContext(archive, spoolIn(folder), (group) => (failure ??= addAll(entries, group)));
+    await archives.spoolContext(archive, spoolIn(folder), (group) => (failure ??= addAll(tree, group)));
     if (failure !== undefined) throw failure;
-    return new BuildContext(archives, folder, entries);
+    return new BuildContext(archives, folder, tree);
   }
 
   /** Extracts the files. Throws `invalid` for names and types that no file system takes. */
@@ -85,11 +86,18 @@ export class BuildContext {
   }
 
   get tree(): SourceTree {
+    const tree = this.#tree;
     return {
       missing: 'file not found in build context or excluded by .dockerignore: ',
       resolve: (path) => this.#resolve(path),
-      sumOf: (path) => this.#entries.get(path)?.sum || undefined,
-      below: (folder) => inOrder(below(this.#entries, folder)),
+      sumOf: (path) => tree.get(path)?.sum || undefined,
+      *entriesIn(folder) {
+        const node = folder === '' ? tree.root : tree.get(folder)!;
+        return (yield* tree.namesIn(node)).map((name) => ({
+          name,
+          isFolder: node.children!.get(name)!.type === 'folder',
+        }));
+      },
     };
   }
 
@@ -106,22 +114,11 @@ export class BuildContext {
   }
 
   /** Leaves out what the ignore file names; `Dockerfile` and the ignore file themselves can be named too. */
-  async applyIgnoreFile(): Promise<void> {
+  async applyIgnoreFile(signal: AbortSignal): Promise<void> {
     const name = IGNORE_FILES.find((each) => this.#resolve(each)?.isFolder === false);
     if (name === undefined) return;
     const patterns = patternsIn(await this.#read(name, MAX_IGNORE_BYTES));
-    if (patterns.length === 0) return;
-    const ignored: string[] = [];
-    const keptFolders = new Set<string>();
-    for (const path of this.#entries.keys()) {
-      if (ignores(patterns, path)) ignored.push(path);
-      else addParents(keptFolders, path);
-    }
-    for (const path of ignored) {
-      if (keptFolders.has(path)) continue;
-      this.#ignored.set(path, this.#entries.get(path)!);
-      this.#entries.delete(path);
-    }
+    if (patterns.length > 0) this.#ignored = await runInSlices(removeIgnored(this.#tree, patterns), signal);
   }
 
   async #extract(): Promise<void> {
@@ -136,18 +133,17 @@ export class BuildContext {
   /** The ignored files that have further names: they are made, and then lose their own. */
   #linked(): Set<string> {
     const linked = new Set<string>();
-    const look = ({ type, target }: Entry): void => {
-      if (type !== 'file' || target === '') return;
-      if (this.#ignored.has(target)) linked.add(target);
+    const look = (path: string): void => {
+      const { type, target } = this.#tree.get(path) ?? this.#ignored.get(path) ?? {};
+      if (type === 'file' && target !== undefined && this.#ignored.has(target)) linked.add(target);
     };
-    for (const entry of this.#entries.values()) look(entry);
-    for (const path of linked) look(this.#ignored.get(path)!); // which may be a further name itself
+    for (const path of this.#tree.hardLinks) if (!this.#ignored.has(path)) look(path);
+    for (const path of linked) look(path); // which may be a further name itself
     return linked;
   }
 
   async #read(name: string, limit: number): Promise<string> {
-    const { path } = this.#resolve(name)!;
-    const { content } = this.#entries.get(path)!;
+    const { content } = this.#tree.resolve(name)!.node;
     if (content === undefined) throw new EngineError('invalid', `${name} is not a plain file`);
     refuseAbove(limit, content.bytes, name, 'bytes');
     await using file = await open(this.#spool, 'r');
@@ -155,38 +151,9 @@ export class BuildContext {
     return buffer.toString('utf8');
   }
 
-  /** By the links of the archive alone, as if the context were the root of a file system. */
   #resolve(path: string): { path: string; isFolder: boolean } | undefined {
-    const done: string[] = [];
-    const left = path.split('/').toReversed();
-    for (let links = 0; left.length > 0;) {
-      const part = left.pop()!;
-      if (part === '..') done.pop();
-      if (part === '' || part === '.' || part === '..') continue;
-      const here = [...done, part].join('/');
-      const entry = this.#entries.get(here);
-      if (entry === undefined) return undefined;
-      if (entry.type !== 'link') {
-        done.push(part);
-        continue;
-      }
-      links += 1;
-      if (links > MAX_LINKS) return undefined;
-      if (entry.target.startsWith('/')) done.length = 0;
-      append(left, entry.target.split('/').toReversed());
-    }
-    const found = done.join('/');
-    if (found === '') return { path: '', isFolder: true };
-    return { path: found, isFolder: this.#entries.get(found)!.type === 'folder' };
-  }
-}
-
-/** The folders above a path, which are all there if the nearest one is. */
-function addParents(folders: Set<string>, path: string): void {
-  for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) {
-    const parent = path.slice(0, at);
-    if (folders.has(parent)) return;
-    folders.add(parent);
+    const found = this.#tree.resolve(path);
+    return found && { path: found.path, isFolder: found.node.type === 'folder' };
   }
 }
 
@@ -204,44 +171,12 @@ function spoolIn(folder: string): string {
 }
 
 /** Returns why one of them is refused. */
-function addAll(entries: Map<string, Entry>, group: readonly ContextEntry[]): EngineError | undefined {
+function addAll(tree: ContextTree, group: readonly ContextEntry[]): EngineError | undefined {
   try {
-    for (const { path, ...entry } of group) add(entries, path, entry);
+    for (const entry of group) tree.add(entry);
     return undefined;
   } catch (error) {
     if (error instanceof EngineError) return error;
     throw error;
   }
-}
-
-/** Throws `invalid` for another name of a missing file. */
-function add(entries: Map<string, Entry>, path: string, entry: Entry): void {
-  for (let at = path.indexOf('/'); at > 0; at = path.indexOf('/', at + 1)) {
-    const parent = path.slice(0, at);
-    if (entries.get(parent)?.type !== 'folder') entries.set(parent, { type: 'folder', sum: '', target: '' });
-  }
-  // A later entry of another kind replaces a folder.
-  const replacesFolder = entry.type !== 'folder' && entries.get(path)?.type === 'folder';
-  if (replacesFolder) for (const other of below(entries, path)) entries.delete(other);
-  if (entry.type !== 'file' || entry.target === '') {
-    entries.set(path, entry);
-    return;
-  }
-  const first = entries.get(entry.target);
-  if (first === undefined || first.type === 'folder') {
-    const [name, target] = [path, entry.target].map((each) => JSON.stringify(each));
-    throw new EngineError('invalid', `invalid archive: ${name} is another name of ${target}, which is not a file`);
-  }
-  entries.set(path, { ...first, sum: entry.sum, target: first.type === 'link' ? first.target : entry.target });
-}
-
-function* below(entries: ReadonlyMap<string, Entry>, folder: string): Generator<string> {
-  const prefix = folder === '' ? '' : `${folder}/`;
-  for (const path of entries.keys()) if (path.startsWith(prefix)) yield path;
-}
-
-/** Folder by folder, names in the order of their bytes. */
-function inOrder(paths: Iterable<string>): string[] {
-  const keys = Array.from(paths, (path) => path.replaceAll('/', '\0'));
-  return keys.toSorted().map((key) => key.replaceAll('\0', '/'));
 }

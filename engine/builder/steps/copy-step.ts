@@ -3,14 +3,14 @@ import { posix } from 'node:path';
 import { join } from 'node:path';
 
 import type { Copy } from '../../buildfile/instruction.ts';
-import { pathMatches } from '../../copies/transfer/path-pattern.ts';
-import { findSources, sumOfAll, type SourceFound } from '../../copies/transfer/sources.ts';
+import { findSourcesInSteps, sumOfAll, type SourceFound } from '../../copies/transfer/sources.ts';
 import type { Transfer } from '../../copies/transfer/transfer.ts';
 import { sha256 } from '../../layers/chain-id.ts';
 import { commitLayer } from '../../layers/commit.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { newId, shortId } from '../../lib/ids.ts';
+import { runInSlices } from '../../lib/slices.ts';
 import type { StageState } from '../stage.ts';
 import { ownerOf } from './owner.ts';
 import { imageRoot, scratchRoot } from './scratch-root.ts';
@@ -110,7 +110,8 @@ async function filesOf(
       await context.extract();
       return context.root;
     };
-    return { root, found: findSources(context.tree, words, pathMatches), extracts };
+    const found = await runInSlices(findSourcesInSteps(context.tree, words), build.signal);
+    return { root, found, extracts };
   }
   const { engine } = build;
   const image = await build.imageFrom(step.from, state);

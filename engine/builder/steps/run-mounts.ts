@@ -1,9 +1,9 @@
 import { posix } from 'node:path';
 
 import type { MountOption } from '../../buildfile/mount-option.ts';
-import { pathMatches } from '../../copies/transfer/path-pattern.ts';
-import { findSources, sumOfAll, type SourceFound } from '../../copies/transfer/sources.ts';
+import { findSourcesInSteps, sumOfAll, type SourceFound } from '../../copies/transfer/sources.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { runInSlices } from '../../lib/slices.ts';
 import { secretFile } from '../secrets.ts';
 import type { StageState } from '../stage.ts';
 import { boundPlace, throwAway } from './bound-place.ts';
@@ -154,7 +154,7 @@ async function boundFiles(
   }
   const { context } = build;
   if (context === undefined) throw new EngineError('invalid', 'missing build context');
-  const found = findSources(context.tree, [inner], pathMatches);
+  const found = await runInSlices(findSourcesInSteps(context.tree, [inner]), build.signal);
   const make = async (): Promise<Spec> => {
     await context.extract();
     // A step's changes are gone after it, as in BuildKit: other steps get the context as it came.

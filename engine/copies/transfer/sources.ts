@@ -1,6 +1,10 @@
 import { createHash } from 'node:crypto';
 
+import { hasWildcards, parseGlob, PatternError, type Glob, type Places } from '@gantry/template/glob.ts';
+
+import { append } from '../../lib/append.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { sortInSteps } from '../../lib/sort-in-steps.ts';
 
 /** Files to copy from: the context of a build, or the root of an image. Paths are relative, without `.` and `..`. */
 export type SourceTree = Readonly<{
@@ -8,31 +12,82 @@ export type SourceTree = Readonly<{
   resolve: (path: string) => { path: string; isFolder: boolean } | undefined;
   /** The checksum of the entry at a path, links not followed; undefined for an entry without one. */
   sumOf: (path: string) => string | undefined;
-  /** All paths below a folder, in the order of their names, each folder before its content; links are not followed. */
-  below: (folder: string) => Iterable<string>;
+  /** The entries in a folder in the order of their names, in steps; links are not followed. */
+  entriesIn: (folder: string) => Generator<void, readonly SourceEntry[]>;
   /** The beginning of the error for a missing path. */
   missing: string;
 }>;
 
+export type SourceEntry = Readonly<{ name: string; isFolder: boolean }>;
+
 /** One thing to copy, and the checksum that stands for it in the history. */
 export type SourceFound = Readonly<{ path: string; sum: string }>;
 
-/** The files of the sources of a COPY. `matches` is for patterns. Throws `invalid`. */
-export function findSources(
-  tree: SourceTree,
-  sources: readonly string[],
-  matches: (pattern: string, path: string) => boolean,
-): SourceFound[] {
-  const found = sources.flatMap((source) => {
+const MAX_SOURCES = 100_000;
+const MAX_DEPTH = 2000;
+
+/** The files of the sources of a COPY, in steps. Throws `invalid`. */
+export function* findSourcesInSteps(tree: SourceTree, sources: readonly string[]): Generator<void, SourceFound[]> {
+  const found: SourceFound[] = [];
+  for (const source of sources) {
+    yield;
     if (leadsOut(source)) {
       throw new EngineError('invalid', `forbidden path outside the build context: ${source} ()`);
     }
     const path = source.replace(/^\//, '').replace(/^\.\//, '');
-    if (!hasWildcards(path)) return [findOne(tree, cleaned(path), path)];
-    return [...tree.below('')].filter((each) => matches(path, each)).map((each) => findOne(tree, each));
-  });
+    if (!hasWildcards(path)) found.push(yield* findOne(tree, cleaned(path), path));
+    else for (const each of yield* matchesIn(tree, path)) found.push(yield* findOne(tree, each));
+    if (found.length > MAX_SOURCES) throw new EngineError('invalid', `there are more than ${MAX_SOURCES} sources`);
+  }
   if (found.length === 0) throw new EngineError('invalid', 'no source files were specified');
   return found;
+}
+
+/** The paths that a pattern matches, each folder before its content. */
+function* matchesIn(tree: SourceTree, pattern: string): Generator<void, string[]> {
+  const glob = globOf(pattern);
+  const matched: string[] = [];
+  function* walk(folder: string, before: Places, depth: number): Generator<void, void> {
+    refuseDeep(depth);
+    for (const { name, isFolder } of yield* tree.entriesIn(folder)) {
+      yield;
+      const places = glob.follow(before, name);
+      if (places.length === 0) continue;
+      const path = folder === '' ? name : `${folder}/${name}`;
+      if (glob.isEnd(places)) matched.push(path);
+      if (matched.length > MAX_SOURCES) throw new EngineError('invalid', `there are more than ${MAX_SOURCES} sources`);
+      const inner = isFolder ? glob.follow(places, '/') : [];
+      if (inner.length > 0) yield* walk(path, inner, depth + 1);
+    }
+  }
+  yield* walk('', glob.begin(), 0);
+  return matched;
+}
+
+function globOf(pattern: string): Glob {
+  try {
+    return parseGlob(pattern);
+  } catch (error) {
+    if (!(error instanceof PatternError)) throw error;
+    throw new EngineError('invalid', error.message, { cause: error });
+  }
+}
+
+/** All paths below a folder, each folder before its content. */
+function* pathsBelow(tree: SourceTree, folder: string, depth = 0): Generator<void, string[]> {
+  refuseDeep(depth);
+  const paths: string[] = [];
+  for (const { name, isFolder } of yield* tree.entriesIn(folder)) {
+    yield;
+    const path = folder === '' ? name : `${folder}/${name}`;
+    paths.push(path);
+    if (isFolder) append(paths, yield* pathsBelow(tree, path, depth + 1));
+  }
+  return paths;
+}
+
+function refuseDeep(depth: number): void {
+  if (depth > MAX_DEPTH) throw new EngineError('failed', `there are more than ${MAX_DEPTH} folders in each other`);
 }
 
 /** The checksum of all sources together. */
@@ -50,17 +105,21 @@ function cleaned(path: string): string {
   return parts.join('/');
 }
 
-function findOne(tree: SourceTree, path: string, written = path): SourceFound {
+function* findOne(tree: SourceTree, path: string, written = path): Generator<void, SourceFound> {
   const target = tree.resolve(path);
   if (target === undefined) throw new EngineError('invalid', `${tree.missing}stat ${written}: file does not exist`);
   if (!target.isFolder) return { path, sum: `file:${tree.sumOf(target.path) ?? path}` };
-  const inside = [...tree.below(target.path)];
-  const all = target.path === '' ? inside : [target.path, ...inside];
-  const sums = all.map((each) => {
+  const sums: string[] = [];
+  const add = (each: string): void => {
     const end = tree.resolve(each)?.path ?? each;
-    return tree.sumOf(end) ?? each;
-  });
-  return { path, sum: `dir:${sumOfSums(sums)}` };
+    sums.push(tree.sumOf(end) ?? each);
+  };
+  if (target.path !== '') add(target.path);
+  for (const each of yield* pathsBelow(tree, target.path)) {
+    yield;
+    add(each);
+  }
+  return { path, sum: `dir:${yield* sumOfSums(sums)}` };
 }
 
 function leadsOut(path: string): boolean {
@@ -73,14 +132,15 @@ function leadsOut(path: string): boolean {
   return false;
 }
 
-function hasWildcards(path: string): boolean {
-  return /(?:^|[^\\])(?:\\\\)*[*?[]/.test(path);
-}
-
 /** In the order of their bytes, for which each byte becomes a character. */
-function sumOfSums(sums: readonly string[]): string {
+function* sumOfSums(sums: readonly string[]): Generator<void, string> {
   const bytes = sums.map((sum) => Buffer.from(sum).toString('latin1'));
-  return createHash('sha256').update(bytes.toSorted().join(','), 'latin1').digest('hex');
+  const hash = createHash('sha256');
+  for (const [at, each] of (yield* sortInSteps(bytes)).entries()) {
+    yield;
+    hash.update(at === 0 ? each : `,${each}`, 'latin1');
+  }
+  return hash.digest('hex');
 }
 
 function sha256(text: string): string {

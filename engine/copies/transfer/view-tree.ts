@@ -10,7 +10,6 @@ import type { View } from '../view.ts';
 import { groupName, userName } from './owner-names.ts';
 import type { SourceTree } from './sources.ts';
 
-const DEEPEST = 2000;
 const READ_BYTES = 1024 * 1024;
 const CAPABILITY = 'security.capability';
 const TYPES: Readonly<Record<number, EntryType>> = {
@@ -38,10 +37,11 @@ export function viewTree(view: View): SourceTree {
       }
     },
     sumOf: (path) => sumAt(root, bytesOf(path)),
-    *below(folder) {
+    // oxlint-disable-next-line require-yield -- one folder of a file system is one step
+    *entriesIn(folder) {
       const held = holdInRoot(root, bytesOf(folder));
       try {
-        yield* namesBelow(held, bytesOf(folder), 0);
+        return namesIn(held).map((name) => ({ name: readable(name), isFolder: isFolderAt(held, name) }));
       } finally {
         closeSync(held);
       }
@@ -53,17 +53,12 @@ function bytesOf(path: string): BytePath {
   return Buffer.from(path).toString('latin1');
 }
 
-function* namesBelow(held: number, folder: BytePath, depth: number): Generator<string> {
-  if (depth > DEEPEST) throw new EngineError('failed', `there are more than ${DEEPEST} folders in each other`);
-  for (const name of namesIn(held)) {
-    const path = folder === '' ? name : `${folder}/${name}`;
-    yield readable(path);
-    const inner = holdAt(held, name);
-    try {
-      if (fstatSync(inner).isDirectory()) yield* namesBelow(inner, path, depth + 1);
-    } finally {
-      closeSync(inner);
-    }
+function isFolderAt(held: number, name: BytePath): boolean {
+  const inner = holdAt(held, name);
+  try {
+    return fstatSync(inner).isDirectory();
+  } finally {
+    closeSync(inner);
   }
 }
 
