@@ -42,3 +42,15 @@ suite('a line of a channel', () => {
     });
   }
 });
+
+test('a channel ends when the other side does not read', async () => {
+  const [, near] = duplexPair();
+  const reasons: string[] = [];
+  const handlers = { receive: () => undefined, refused: (reason: string) => reasons.push(reason) };
+  using channel = new Channel<typeof Message, string>(near, Message, handlers);
+
+  for (let sent = 0; sent < 40; sent += 1) channel.send('x'.repeat(1_000_000));
+  await channel.closed;
+
+  assert.deepEqual(reasons, ['messages are not read']);
+});

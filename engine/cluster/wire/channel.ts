@@ -8,6 +8,8 @@ import { lazyCheck } from '../../lib/lazy-check.ts';
 const MAX_LINE_LETTERS = 8 * 1024 * 1024;
 /** A node gets all of its tasks in one message. */
 const MAX_VALUES = 1_000_000;
+/** Bytes that the other side has not read yet, besides one message: it may have all tasks. */
+const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 const MAX_REASON_LETTERS = 300;
 
 type Handlers<S extends TSchema> = Readonly<{
@@ -50,8 +52,11 @@ export class Channel<S extends TSchema, Out> implements Disposable {
     });
   }
 
+  /** Ends the connection if the other side does not read. */
   send(message: Out): void {
-    if (!this.#socket.destroyed) this.#socket.write(`${JSON.stringify(message)}\n`);
+    if (this.#socket.destroyed) return;
+    if (this.#socket.writableLength > MAX_UNREAD_BYTES) this.#refuse('messages are not read');
+    else this.#socket.write(`${JSON.stringify(message)}\n`);
   }
 
   [Symbol.dispose](): void {
