@@ -53,23 +53,16 @@ export async function* downloadBlob(
   }
 }
 
+/** From the registry alone, as dockerd on Linux: addresses of a manifest (`urls`) may be of this machine. */
 async function open(
   repository: Repository,
-  { digest, urls }: Descriptor,
+  { digest }: Descriptor,
   at: number,
   { signal, onRetry }: Transfer,
 ): Promise<Answer> {
   const headers: Record<string, string> = { 'accept-encoding': 'identity', ...(at > 0 && { range: `bytes=${at}-` }) };
   const ask = { method: 'GET', headers, scopes: repository.scopes, signal, onRetry } as const;
-  try {
-    return await repository.session.ask(repository.address(`blobs/${digest}`), ask);
-  } catch (error) {
-    const elsewhere = urls?.find((url) => URL.canParse(url) && /^https?:/.test(url));
-    const isMissing = error instanceof RegistryError && error.status === 404;
-    if (!isMissing || elsewhere === undefined) throw error;
-    // A foreign layer, which registries do not distribute. Credentials stay with the registry.
-    return await repository.session.ask(new URL(elsewhere), ask);
-  }
+  return await repository.session.ask(repository.address(`blobs/${digest}`), ask);
 }
 
 /** The body from `at` on, also from a server without ranges. */

@@ -14,7 +14,6 @@ const Descriptor = Type.Object({
   mediaType: Nullable(Type.String()),
   digest: Digest,
   size: Type.Integer({ minimum: 0 }),
-  urls: Nullable(Type.Array(Type.String())),
 });
 export type Descriptor = Static<typeof Descriptor>;
 
