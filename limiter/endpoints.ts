@@ -9,14 +9,22 @@ import {
   LIMITS,
 } from './types.ts';
 
-/** Lower ids are windows of categories, which no endpoint owns. */
+/** Ids of the windows that all endpoints share, after those of the categories. */
+export const CORE = CATEGORIES.indexOf('core');
+export const MINUTE = CATEGORIES.length;
+export const HOUR = MINUTE + 1;
+export const CPU = MINUTE + 2;
+export const GRAPHQL_CPU = MINUTE + 3;
+const SHARED_WINDOWS: readonly string[] = [...CATEGORIES, 'content-minute', 'content-hour', 'cpu', 'graphql-cpu'];
+
+/** Lower ids are windows that no endpoint owns. */
 export const FIRST_ENDPOINT_ID = 16;
 const IDS_PER_ENDPOINT = 4;
 
 /** Names come from route tables. More than this means that raw paths are used as names, which would fill the memory. */
 const MAX_ENDPOINTS = 20_000;
 
-const CORE = { category: 'core', categoryIndex: CATEGORIES.indexOf('core') } as const;
+const IN_CORE = { category: 'core', categoryIndex: CORE } as const;
 
 /** The windows of an endpoint: `id`, `id + 1`, `id + 2`. */
 const WINDOW_KINDS = ['points', 'content-minute', 'content-hour'] as const;
@@ -36,13 +44,13 @@ export class Endpoints {
     const endpoint = withDefaults(definition);
     check(endpoint);
     const inCategory = { ...endpoint, of: this, id: this.#idOf(definition.name) };
-    const inCore = Object.freeze({ ...inCategory, ...CORE, inCore: undefined });
+    const inCore = Object.freeze({ ...inCategory, ...IN_CORE, inCore: undefined });
     return endpoint.category === 'core' ? inCore : Object.freeze({ ...inCategory, inCore });
   }
 
   /** The name of a caller's window in `WindowState`. */
   windowName(windowId: number): string {
-    if (windowId < FIRST_ENDPOINT_ID) return CATEGORIES[windowId] ?? `window ${windowId}`;
+    if (windowId < FIRST_ENDPOINT_ID) return SHARED_WINDOWS[windowId] ?? `window ${windowId}`;
     const kind = WINDOW_KINDS[windowId % IDS_PER_ENDPOINT] ?? 'points';
     const name = this.#names[Math.floor((windowId - FIRST_ENDPOINT_ID) / IDS_PER_ENDPOINT)] ?? '?';
     return `${kind} ${name}`;
@@ -50,8 +58,8 @@ export class Endpoints {
 
   /** The reverse of `windowName`; undefined for a name of another version of this program, and where there are too many. */
   windowId(windowName: string): number | undefined {
-    const category = CATEGORIES.findIndex((known) => known === windowName);
-    if (category >= 0) return category;
+    const shared = SHARED_WINDOWS.indexOf(windowName);
+    if (shared >= 0) return shared;
     const space = windowName.indexOf(' ');
     const kind = WINDOW_KINDS.findIndex((known) => known === windowName.slice(0, space));
     const name = windowName.slice(space + 1);
@@ -84,6 +92,11 @@ export class Endpoints {
 export function countedEndpoint(endpoint: Endpoint, { categories }: LimitRules): Endpoint {
   const { inCore, category } = endpoint;
   return inCore !== undefined && categories[category].limit === 'off' ? inCore : endpoint;
+}
+
+/** Divides the count of a window where it is shown: CPU time is counted in microseconds and shown in milliseconds. */
+export function scaleOf(windowId: number): number {
+  return windowId === CPU || windowId === GRAPHQL_CPU ? 1000 : 1;
 }
 
 /** A set of limits as bits, in the order of `LIMITS`. */

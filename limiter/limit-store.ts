@@ -11,7 +11,7 @@ export interface LimitStore extends AsyncDisposable {
   readonly endpoints: Endpoints;
   /** The store's time in epoch milliseconds, as far as it is known here. */
   nowMs(): number;
-  /** One step for all limits: everything is spent, or nothing. The verdict may be used again at the next call. */
+  /** One step for all limits: everything is spent, or nothing. */
   decide(ask: Ask): Verdict | Promise<Verdict>;
   /** Ends an admitted request: gives its place back and charges its time. Never throws. */
   release(ask: Ask, ticket: number, cpuSeconds: number): void;

@@ -226,8 +226,6 @@ export type RefusalNote = Readonly<{
 /** Question to a store about one request; all the limits at once. */
 export type Ask = Readonly<{
   key: string;
-  /** The caller, where it asks itself: a store may note in it, unseen, where its counts are. */
-  caller?: Caller;
   /** How much of the category's window may be used; Infinity when it never refuses. */
   quota: number;
   endpoint: Endpoint;

@@ -1,41 +1,32 @@
-import { Endpoints } from '../endpoints.ts';
+import { Endpoints, scaleOf } from '../endpoints.ts';
 import { endOfHour } from '../hour.ts';
 import type { LimitStore } from '../limit-store.ts';
-import { defaultRules } from '../rules.ts';
-import { type Ask, type CallerState, type Endpoint, type LimitRules, type Verdict } from '../types.ts';
-import { CallerRecords, type StoredCaller } from './caller-records.ts';
-import { type FlatRules, flatten, type Span } from './flat-rules.ts';
+import type { Ask, CallerState, Endpoint, LimitRules, Verdict } from '../types.ts';
+import { contentLimits, type EndpointLimits, limitsOf } from '../window-limits.ts';
+import { findExceeded, refuse, spend, spendTime } from './decision.ts';
 import {
-  CHUNK_MASK,
-  CORE,
-  CPU,
-  EPOCH_SECONDS,
-  GRAPHQL_CPU,
-  HOUR,
-  isOpen,
-  MAX_SIZE,
-  MINUTE,
-  type Slot,
-  UNDER_WAY,
-} from './record.ts';
-import {
-  CONCURRENT_BIT,
-  CPU_BIT,
-  GRAPHQL_CPU_BIT,
-  HOUR_BIT,
-  MINUTE_BIT,
-  POINTS_BIT,
-  PRIMARY_BIT,
-  refuse,
-} from './refusal.ts';
-import { EMPTY } from './slab.ts';
-import { takeBack } from './take-back.ts';
+  addTo,
+  type CallerRecord,
+  freedIn,
+  isIdle,
+  newRecord,
+  openWindows,
+  putWindow,
+  spentIn,
+  takeFrom,
+  type Time,
+} from './windows.ts';
 
-/**
- * A request that took no longer is charged at the time of the last decision: to read the clock is a fifth of a decision.
- * Where nothing was decided since the window ended, that little is not charged to the next one.
- */
+/** A shorter request is charged at the time of the last decision: reading the clock is a fifth of one. */
 const SHORT_SECONDS = 0.005;
+
+/** Callers that are checked for each new one, and forgotten if no window of theirs is open. */
+const SWEPT_PER_CALLER = 2;
+
+const NOTHING_SPENT = newRecord();
+
+/** A caller as it is written down: each step of a sliding window by itself. */
+export type StoredCaller = Pick<CallerState, 'key' | 'windows'>;
 
 export type MemoryStoreOptions = Readonly<{
   /** Epoch milliseconds. */
@@ -46,32 +37,22 @@ export type MemoryStoreOptions = Readonly<{
   endpoints?: Endpoints;
 }>;
 
-/**
- * The counts in the memory of one process: a caller is one entry of a table and 64 bytes, and a decision on all limits
- * is one look-up.
- *
- * No timers: each new caller makes the store look at two others and forget those whose windows are all over.
- */
+/** The counts in the memory of one process: a record for each caller. No timers: each new caller sweeps two others. */
 export class MemoryStore implements LimitStore {
   readonly endpoints: Endpoints;
   readonly #clock: () => number;
-  readonly #records: CallerRecords;
-  readonly #tracking: boolean;
-  /** Filled and returned by each decision: the caller reads it before the next one. */
-  readonly #verdict = { refusedBy: -1, until: 0, shadowed: 0, used: 0, reset: 0, nowMs: 0, ticket: -1 };
-  /** The second that is under way, counted from `EPOCH_SECONDS`: to divide by a thousand each time takes a twentieth of a decision. */
-  #now = 0;
-  #nowMs = EPOCH_SECONDS * 1000;
-  /** When a window that begins now is said to begin: its end is a whole second, and never early. */
-  #opened = 0;
-  #rules = defaultRules;
-  #flat = flatten(defaultRules);
+  readonly #records = new Map<string, CallerRecord>();
+  #sweep = this.#records.entries();
+  readonly #changed: Set<string> | undefined;
+  /** The time of the last decision; one object for all of them. */
+  readonly #time = { ms: 0, now: 0, opened: 0 };
+  /** By the endpoint's id, under the rules of its last request. */
+  readonly #limits: EndpointLimits[] = [];
 
   constructor({ now = Date.now, trackChanges = false, endpoints = new Endpoints() }: MemoryStoreOptions = {}) {
     this.#clock = now;
     this.endpoints = endpoints;
-    this.#records = new CallerRecords(endpoints, trackChanges);
-    this.#tracking = trackChanges;
+    this.#changed = trackChanges ? new Set() : undefined;
   }
 
   /** How many callers are remembered, including those whose windows are over but were not checked since. */
@@ -84,229 +65,131 @@ export class MemoryStore implements LimitStore {
   }
 
   decide(ask: Ask): Verdict {
-    const verdict = this.#verdict;
-    verdict.nowMs = this.#readClock();
-    const { endpoint } = ask;
-    const rules = this.#flatRules(ask.rules);
-    const known = this.#records.findAsking(ask);
-    const words = this.#records.chunk(known);
-    const at = known & CHUNK_MASK;
-    const used = this.#usedOf(endpoint, rules, words, at);
-    let exceeded = this.#exceeded(ask, rules, words, at);
-    if (endpoint.primary && used >= ask.quota) exceeded |= PRIMARY_BIT;
-
-    const shadow = rules.shadow | endpoint.shadow;
-    const refusing = exceeded & ~shadow;
-    verdict.shadowed = exceeded & shadow;
-    verdict.used = used;
-    if (refusing !== 0)
-      refuse(verdict, refusing, ask, {
-        windows: this.#records.windows,
-        rules,
-        words,
-        at,
-        now: this.#now,
-        opened: this.#opened,
-      });
-    else this.#spend(ask, rules, known === EMPTY ? this.#records.insert(ask.key, this.#now) : known);
-    return verdict;
+    const time = this.#readClock();
+    const { key, endpoint } = ask;
+    const limits = this.#limitsOf(endpoint, ask.rules);
+    const known = this.#records.get(key) ?? NOTHING_SPENT;
+    const used = spentIn(known, limits.quota, time);
+    const exceeded = findExceeded(known, ask, limits, used, time);
+    const shadowed = exceeded & limits.shadow;
+    if (exceeded !== shadowed) {
+      const refusal = refuse(known, ask, limits, exceeded & ~shadowed, time);
+      return { ...refusal, shadowed, used, nowMs: time.ms, ticket: -1 };
+    }
+    const record = known === NOTHING_SPENT ? this.#insert(key, time) : known;
+    spend(record, ask, limits, time);
+    this.#changed?.add(key);
+    return {
+      refusedBy: -1,
+      until: 0,
+      shadowed,
+      used: endpoint.primary ? used + 1 : used,
+      // A request that costs nothing opens no window.
+      reset: freedIn(record, limits.quota, 1, time) || endOfHour(time.now),
+      nowMs: time.ms,
+      ticket: 0,
+    };
   }
 
-  release({ key, endpoint, rules }: Ask, ticket: number, cpuSeconds: number): void {
-    const words = this.#records.chunk(ticket);
-    const at = ticket & CHUNK_MASK;
-    words[at + UNDER_WAY]! -= 1;
-    if (cpuSeconds === 0) return;
-    if (cpuSeconds > SHORT_SECONDS) this.#readClock();
-    this.#chargeTime(endpoint, rules, words, at, cpuSeconds);
-    if (this.#tracking) this.#records.markChanged(key, words, at);
+  release(ask: Ask, ticket: number, cpuSeconds: number): void {
+    const record = this.#records.get(ask.key);
+    if (record === undefined) return; // this store was disposed
+    record.underWay -= 1;
+    if (cpuSeconds > 0) this.charge(ask, ticket, cpuSeconds, 0);
   }
 
-  charge({ key, endpoint, rules }: Ask, ticket: number, cpuSeconds: number, points: number): void {
-    const words = this.#records.chunk(ticket);
-    const at = ticket & CHUNK_MASK;
-    this.#readClock();
-    if (cpuSeconds > 0) this.#chargeTime(endpoint, rules, words, at, cpuSeconds);
-    if (points > 0) this.#addPoints(endpoint, this.#flatRules(rules), words, at, points);
-    if (this.#tracking) this.#records.markChanged(key, words, at);
+  charge({ key, endpoint, rules }: Ask, _ticket: number, cpuSeconds: number, points: number): void {
+    const record = this.#records.get(key);
+    if (record === undefined) return;
+    const time = cpuSeconds > SHORT_SECONDS || points > 0 ? this.#readClock() : this.#time;
+    const limits = this.#limitsOf(endpoint, rules);
+    if (cpuSeconds > 0) spendTime(record, limits, Math.round(cpuSeconds * 1e6), time);
+    if (points > 0) addTo(record, limits.points, points, time);
+    this.#changed?.add(key);
   }
 
-  giveBack(ask: Ask, ticket: number): void {
-    const words = this.#records.chunk(ticket);
-    const at = ticket & CHUNK_MASK;
-    words[at + UNDER_WAY]! -= 1;
-    this.#readClock();
-    takeBack(this.#records.windows, words, at, ask, this.#flatRules(ask.rules), this.#now);
-    if (this.#tracking) this.#records.markChanged(ask.key, words, at);
+  giveBack({ key, endpoint, points, rules }: Ask, _ticket: number): void {
+    const record = this.#records.get(key);
+    if (record === undefined) return;
+    const time = this.#readClock();
+    const limits = this.#limitsOf(endpoint, rules);
+    record.underWay -= 1;
+    if (endpoint.primary) takeFrom(record, limits.quota, 1, time);
+    takeFrom(record, limits.points, points, time);
+    for (const window of limits.content) takeFrom(record, window, 1, time);
+    this.#changed?.add(key);
   }
 
   chargeContent(key: string, count: number, rules: LimitRules): void {
-    this.#readClock();
-    const known = this.#records.find(key);
-    const record = known === EMPTY ? this.#records.insert(key, this.#now) : known;
-    const words = this.#records.chunk(record);
-    const at = record & CHUNK_MASK;
-    const { minute, hour } = this.#flatRules(rules);
-    this.#add(words, at, MINUTE, count, minute);
-    this.#add(words, at, HOUR, count, hour);
-    if (this.#tracking) this.#records.markChanged(key, words, at);
+    const time = this.#readClock();
+    const record = this.#records.get(key) ?? this.#insert(key, time);
+    for (const window of contentLimits(rules)) addTo(record, window, count, time);
+    this.#changed?.add(key);
   }
 
   forget(key: string): void {
-    this.#records.closeWindows(key);
+    const record = this.#records.get(key);
+    if (record !== undefined) record.windows = newRecord().windows; // the record stays: requests may be under way
+    this.#changed?.add(key);
   }
 
   peek(key: string): CallerState {
-    this.#readClock();
-    return this.#records.stateOf(key, this.#records.find(key), this.#now);
+    const record = this.#records.get(key) ?? NOTHING_SPENT;
+    const windows = openWindows(record, this.#readClock()).map(({ id, used, end }) => {
+      return { name: this.endpoints.windowName(id), used: used / scaleOf(id), reset: end };
+    });
+    return { key, underWay: record.underWay, windows };
   }
 
   async *scan(): AsyncGenerator<CallerState> {
-    yield* this.#records.states(() => {
-      this.#readClock();
-      return this.#now;
-    });
+    for (const key of this.#records.keys()) {
+      const state = this.peek(key);
+      if (state.windows.length > 0 || state.underWay > 0) yield state;
+    }
   }
 
   /** Returns the callers whose counts have changed since the last call, for a store. */
   takeChanged(): StoredCaller[] {
-    this.#readClock();
-    return this.#records.takeChanged(this.#now);
+    const callers = Array.from(this.#changed ?? [], (key) => this.peek(key));
+    this.#changed?.clear();
+    return callers;
   }
 
   /** Puts back what `takeChanged` gave out, perhaps in another process. Windows of unknown names are left out. */
-  restore(caller: StoredCaller): void {
-    this.#readClock();
-    this.#records.restore(caller, this.#now);
+  restore({ key, windows }: StoredCaller): void {
+    const time = this.#readClock();
+    const record = this.#records.get(key) ?? this.#insert(key, time);
+    for (const { name, used, reset } of windows) {
+      const id = this.endpoints.windowId(name);
+      if (id !== undefined) putWindow(record, id, Math.round(used * scaleOf(id)), reset, time);
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#records.clear();
   }
 
-  /** Points spent of the endpoint's category. */
-  #usedOf({ categoryIndex }: Endpoint, rules: FlatRules, words: Int32Array, at: number): number {
-    const { windows } = this.#records;
-    const span = rules.categories[categoryIndex]!;
-    return categoryIndex === CORE.id
-      ? windows.spent(words, at, CORE, this.#now, span)
-      : windows.spentOf(words, at, categoryIndex, this.#now, span);
+  #readClock(): Time {
+    this.#time.ms = this.#clock();
+    this.#time.now = (this.#time.ms / 1000) >>> 0;
+    this.#time.opened = this.#time.now * 1000 === this.#time.ms ? this.#time.now : this.#time.now + 1;
+    return this.#time;
   }
 
-  /** The limits except the primary one that have no room for this request. */
-  #exceeded({ endpoint, points }: Ask, rules: FlatRules, words: Int32Array, at: number): number {
-    const { windows } = this.#records;
-    const now = this.#now;
-    let exceeded = 0;
-    if (points > 0) {
-      const limit = endpoint.graphql ? rules.graphqlPoints : rules.restPoints;
-      const span = endpoint.graphql ? rules.graphql : rules.rest;
-      if (windows.spentOf(words, at, endpoint.id, now, span) + points > limit) exceeded = POINTS_BIT;
-    }
-    if (words[at + UNDER_WAY]! >= rules.concurrent) exceeded |= CONCURRENT_BIT;
-    // Nothing is spent in a fixed window that is not open: even a limit of 0 refuses only once it is open.
-    const cpuEnd = words[at + CPU.end]!;
-    if (rules.cpu.step > 0 || isOpen(cpuEnd, now, rules.cpu)) {
-      if (windows.spent(words, at, CPU, now, rules.cpu) >= rules.cpuMicros) exceeded |= CPU_BIT;
-      if (endpoint.graphql && windows.spent(words, at, GRAPHQL_CPU, now, rules.cpu) >= rules.graphqlMicros) {
-        exceeded |= GRAPHQL_CPU_BIT;
-      }
-    }
-    if (!endpoint.content) return exceeded;
-    if (windows.spent(words, at, MINUTE, now, rules.minute) >= rules.minuteLimit) exceeded |= MINUTE_BIT;
-    if (windows.spent(words, at, HOUR, now, rules.hour) >= rules.hourLimit) exceeded |= HOUR_BIT;
-    const { contentPerMinute, contentPerHour, id } = endpoint;
-    if (contentPerMinute !== Infinity && windows.spentOf(words, at, id + 1, now, rules.minute) >= contentPerMinute) {
-      exceeded |= MINUTE_BIT;
-    }
-    if (contentPerHour !== Infinity && windows.spentOf(words, at, id + 2, now, rules.hour) >= contentPerHour) {
-      exceeded |= HOUR_BIT;
-    }
-    return exceeded;
+  #limitsOf(endpoint: Endpoint, rules: LimitRules): EndpointLimits {
+    const known = this.#limits[endpoint.id];
+    if (known?.endpoint === endpoint && known.rules === rules) return known;
+    return (this.#limits[endpoint.id] = limitsOf(endpoint, rules));
   }
 
-  /** Admitted: all the counts at once. */
-  #spend(ask: Ask, rules: FlatRules, record: number): void {
-    const { endpoint, points } = ask;
-    const { windows } = this.#records;
-    const words = this.#records.chunk(record);
-    const at = record & CHUNK_MASK;
-    const verdict = this.#verdict;
-    const { categoryIndex } = endpoint;
-    const span = rules.categories[categoryIndex]!;
-    const now = this.#now;
-    const opened = this.#opened;
-    if (endpoint.primary) {
-      if (categoryIndex === CORE.id) windows.add(words, at, CORE, 1, now, opened, span);
-      else windows.addTo(words, at, categoryIndex, 1, now, opened, span);
-      verdict.used += 1;
+  #insert(key: string, time: Time): CallerRecord {
+    for (let swept = 0; swept < SWEPT_PER_CALLER; swept += 1) {
+      const { value, done } = this.#sweep.next();
+      if (done === true) this.#sweep = this.#records.entries();
+      else if (isIdle(value[1], time) && this.#changed?.has(value[0]) !== true) this.#records.delete(value[0]);
     }
-    const end =
-      categoryIndex === CORE.id
-        ? windows.end(words, at, CORE, now, span)
-        : windows.freed(words, at, categoryIndex, now, span, 1);
-    // A request that costs nothing opens no window.
-    verdict.reset = end === 0 ? endOfHour(now + EPOCH_SECONDS) : end + EPOCH_SECONDS;
-    if (points > 0) {
-      const pointSpan = endpoint.graphql ? rules.graphql : rules.rest;
-      windows.addTo(words, at, endpoint.id, points, now, opened, pointSpan);
-    }
-    words[at + UNDER_WAY]! += 1;
-    if (rules.cpu.step === 0) this.#openTime(words, at, rules.cpu);
-    if (endpoint.content) {
-      const { minute, hour } = rules;
-      windows.add(words, at, MINUTE, 1, now, opened, minute);
-      windows.add(words, at, HOUR, 1, now, opened, hour);
-      if (endpoint.contentPerMinute !== Infinity) windows.addTo(words, at, endpoint.id + 1, 1, now, opened, minute);
-      if (endpoint.contentPerHour !== Infinity) windows.addTo(words, at, endpoint.id + 2, 1, now, opened, hour);
-    }
-    if (this.#tracking) this.#records.markChanged(ask.key, words, at);
-    verdict.refusedBy = -1;
-    verdict.until = 0;
-    verdict.ticket = record;
-  }
-
-  #chargeTime({ graphql }: Endpoint, rules: LimitRules, words: Int32Array, at: number, cpuSeconds: number): void {
-    const { cpu } = this.#flatRules(rules);
-    const micros = Math.min(MAX_SIZE, Math.round(cpuSeconds * 1e6)) | 0;
-    if (cpu.step === 0) this.#openTime(words, at, cpu);
-    this.#add(words, at, CPU, micros, cpu);
-    if (graphql) this.#add(words, at, GRAPHQL_CPU, micros, cpu);
-  }
-
-  /** All of it begins together. */
-  #openTime(words: Int32Array, at: number, span: Span): void {
-    if (isOpen(words[at + CPU.end]!, this.#now, span)) return;
-    words[at + CPU.used] = 0;
-    words[at + GRAPHQL_CPU.used] = 0;
-    words[at + CPU.end] = this.#opened + span.seconds;
-  }
-
-  #addPoints({ id, graphql }: Endpoint, rules: FlatRules, words: Int32Array, at: number, points: number): void {
-    const span = graphql ? rules.graphql : rules.rest;
-    this.#records.windows.addTo(words, at, id, points, this.#now, this.#opened, span);
-  }
-
-  #add(words: Int32Array, at: number, slot: Slot, amount: number, span: Span): void {
-    this.#records.windows.add(words, at, slot, amount, this.#now, this.#opened, span);
-  }
-
-  #readClock(): number {
-    const nowMs = this.#clock();
-    if (nowMs < this.#nowMs || nowMs >= this.#nowMs + 1000) {
-      this.#now = Math.floor(nowMs / 1000) - EPOCH_SECONDS;
-      this.#nowMs = (this.#now + EPOCH_SECONDS) * 1000;
-    }
-    this.#opened = this.#nowMs === nowMs ? this.#now : this.#now + 1;
-    return nowMs;
-  }
-
-  /** Rules are never changed, only replaced. */
-  #flatRules(rules: LimitRules): FlatRules {
-    if (rules !== this.#rules) {
-      this.#rules = rules;
-      this.#flat = flatten(rules);
-    }
-    return this.#flat;
+    const record = newRecord();
+    this.#records.set(key, record);
+    return record;
   }
 }

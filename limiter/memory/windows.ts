@@ -1,221 +1,118 @@
-import { freedAt } from '../window-form.ts';
-import type { Span } from './flat-rules.ts';
-import {
-  add,
-  CHUNK_MASK,
-  END,
-  endOfStep,
-  ID,
-  isOpen,
-  MAX_SIZE,
-  NEXT,
-  type Slot,
-  SLOTS,
-  spent,
-  subtract,
-  USED,
-  WINDOWS,
-} from './record.ts';
-import type { Slab } from './slab.ts';
-
-type Seen = (words: Int32Array, at: number, address: number) => void;
+import { CORE, CPU, GRAPHQL_CPU, HOUR, MINUTE } from '../endpoints.ts';
+import { freedAt, stepEnd } from '../window-form.ts';
+import { sharedIndex, type WindowLimit as Window } from '../window-limits.ts';
 
 /**
- * The windows of a caller whose record lies at `at` of `words`: those in their slots, and the others in a chain. A sliding
- * window is as many of the chain, with the same id, as it has steps.
+ * The counts of one caller. `windows` has three numbers for each: its id, its count, its end in epoch seconds. The five
+ * of all endpoints come first, then others, where a sliding window is once for each of its steps. A list of numbers takes
+ * half the memory of an object for each window.
  */
-export class Windows {
-  readonly #slab: Slab;
+export type CallerRecord = { underWay: number; windows: number[] };
 
-  constructor(slab: Slab) {
-    this.#slab = slab;
-  }
+/** The second that is under way, and the one at which a window that begins now is said to begin: none ends early. */
+export type Time = Readonly<{ ms: number; now: number; opened: number }>;
 
-  /** Points spent in a window that has a slot. */
-  spent(words: Int32Array, at: number, slot: Slot, now: number, span: Span): number {
-    if (span.step === 0) return spent(words, at + slot.used, at + slot.end, now, span);
-    return this.spentOf(words, at, slot.id, now, span);
-  }
+/** Places of count and end after a window's id, of the next window, and of the first that is not one of the five. */
+const USED = 1;
+const END = 2;
+const NEXT = 3;
+const OTHERS = 5 * NEXT;
 
-  /** Points spent in another window; 0 when it is not open. */
-  spentOf(chunk: Int32Array, recordAt: number, id: number, now: number, span: Span): number {
-    let words = chunk;
-    let at = recordAt + WINDOWS;
-    let sum = 0;
-    for (;;) {
-      if (words[at + ID] === id) {
-        sum += spent(words, at + USED, at + END, now, span);
-        if (span.step === 0) return sum;
-      }
-      const next = words[at + NEXT]!;
-      if (next === 0) return sum;
-      words = this.#slab.chunk(next);
-      at = next & CHUNK_MASK;
-    }
-  }
+export function newRecord(): CallerRecord {
+  return { underWay: 0, windows: [CORE, 0, 0, MINUTE, 0, 0, HOUR, 0, 0, CPU, 0, 0, GRAPHQL_CPU, 0, 0] };
+}
 
-  /** When the window of a slot ends, or the first of it no longer counts; 0: it is not open. */
-  end(words: Int32Array, at: number, slot: Slot, now: number, span: Span): number {
-    if (span.step > 0) return this.freed(words, at, slot.id, now, span, 1);
-    const end = words[at + slot.end]!;
-    return isOpen(end, now, span) ? end : 0;
-  }
+/** Returns what counts in a window now. */
+export function spentIn({ windows }: CallerRecord, window: Window, time: Time): number {
+  if (window.step > 0) return openSteps(windows, window, time).reduce((sum, at) => sum + windows[at + USED]!, 0);
+  const at = placeOf(windows, window);
+  return at < windows.length && isOpen(windows[at + END]!, window, time) ? windows[at + USED]! : 0;
+}
 
-  /** When so much of a window no longer counts; all of a fixed one ends together. 0: never. */
-  freed(words: Int32Array, at: number, id: number, now: number, span: Span, amount: number): number {
-    if (span.step === 0) return this.#endOf(words, at, id, now, span);
-    const steps: { used: number; end: number }[] = [];
-    this.#each(words, at, (chunk, place) => {
-      const end = chunk[place + END]!;
-      if (chunk[place + ID] === id && isOpen(end, now, span)) steps.push({ used: chunk[place + USED]!, end });
-    });
-    return freedAt(steps, amount);
-  }
+/** Returns the end of a fixed window; 0 if it is not open. */
+export function endOf({ windows }: CallerRecord, window: Window, time: Time): number {
+  const at = placeOf(windows, window);
+  return at < windows.length && isOpen(windows[at + END]!, window, time) ? windows[at + END]! : 0;
+}
 
-  /** `freed` of a window that may have a slot. */
-  freedIn(words: Int32Array, at: number, slot: Slot, now: number, span: Span, amount: number): number {
-    return span.step === 0 ? this.end(words, at, slot, now, span) : this.freed(words, at, slot.id, now, span, amount);
-  }
+/** Returns when this amount no longer counts; all of a fixed window ends together. 0: less is spent. */
+export function freedIn(record: CallerRecord, window: Window, amount: number, time: Time): number {
+  if (window.step === 0) return endOf(record, window, time);
+  const { windows } = record;
+  const steps = openSteps(windows, window, time).map((at) => ({ used: windows[at + USED]!, end: windows[at + END]! }));
+  return freedAt(steps, amount);
+}
 
-  add(words: Int32Array, at: number, slot: Slot, amount: number, now: number, opened: number, span: Span): void {
-    if (span.step === 0) add(words, at + slot.used, at + slot.end, amount, now, opened, span);
-    else this.addTo(words, at, slot.id, amount, now, opened, span);
-  }
+/** Adds to a window, which begins now if it is not open. */
+export function addTo(record: CallerRecord, window: Window, amount: number, time: Time): void {
+  const { windows } = record;
+  if (window.step > 0) return addStep(record, window, amount, time);
+  const at = placeOf(windows, window);
+  if (at === windows.length) return putWindow(record, window.id, amount, time.opened + window.seconds, time);
+  const open = isOpen(windows[at + END]!, window, time);
+  windows[at + USED] = open ? windows[at + USED]! + amount : amount;
+  if (!open) windows[at + END] = time.opened + window.seconds;
+}
 
-  /** Adds to a window of the chain; takes the place of one that is over, if any. */
-  addTo(
-    chunk: Int32Array,
-    recordAt: number,
-    id: number,
-    amount: number,
-    now: number,
-    opened: number,
-    span: Span,
-  ): void {
-    const stepsEnd = span.step === 0 ? 0 : endOfStep(now, span);
-    let words = chunk;
-    let at = recordAt + WINDOWS;
-    for (;;) {
-      if (words[at + ID] === id && (stepsEnd === 0 || words[at + END] === stepsEnd)) {
-        return add(words, at + USED, at + END, amount, now, opened, span);
-      }
-      const next = words[at + NEXT]!;
-      if (next === 0) break;
-      words = this.#slab.chunk(next);
-      at = next & CHUNK_MASK;
-    }
-    this.put(chunk, recordAt, id, amount, stepsEnd === 0 ? opened + span.seconds : stepsEnd, now);
-  }
+function addStep(record: CallerRecord, window: Window, amount: number, time: Time): void {
+  const { windows } = record;
+  const end = stepEnd(time.now, window.seconds, window.step);
+  const at = openSteps(windows, window, time).find((step) => windows[step + END] === end);
+  if (at !== undefined) windows[at + USED]! += amount;
+  else if (amount > 0) putWindow(record, window.id, amount, end, time);
+}
 
-  /** A further window of the chain. */
-  put(chunk: Int32Array, recordAt: number, id: number, used: number, end: number, now: number): void {
-    let words = chunk;
-    let at = recordAt + WINDOWS;
-    for (;;) {
-      if (words[at + END]! <= now) break;
-      const next = words[at + NEXT]!;
-      if (next === 0) {
-        const address = this.#slab.takeWindow();
-        words[at + NEXT] = address;
-        words = this.#slab.chunk(address);
-        at = address & CHUNK_MASK;
-        words[at + NEXT] = 0;
-        break;
-      }
-      words = this.#slab.chunk(next);
-      at = next & CHUNK_MASK;
-    }
-    words[at + ID] = id;
-    words[at + USED] = Math.min(MAX_SIZE, used);
-    words[at + END] = end;
+/** Takes back from a window that is still open: from the oldest steps, so that the rest counts long enough. */
+export function takeFrom({ windows }: CallerRecord, window: Window, amount: number, time: Time): void {
+  let rest = amount;
+  for (const at of openSteps(windows, window, time)) {
+    const taken = Math.min(rest, windows[at + USED]!);
+    windows[at + USED]! -= taken;
+    rest -= taken;
   }
+}
 
-  take(words: Int32Array, at: number, slot: Slot, amount: number, now: number, span: Span): void {
-    if (span.step === 0) subtract(words, at + slot.used, at + slot.end, amount, now, span);
-    else this.takeFrom(words, at, slot.id, amount, now, span);
-  }
+/** Writes a window in the place of one that is over, or at the end. */
+export function putWindow(record: CallerRecord, id: number, used: number, end: number, { now }: Time): void {
+  const { windows } = record;
+  let at = sharedIndex(id) * NEXT;
+  if (at < 0 || windows[at + END]! > now) at = OTHERS;
+  while (at < windows.length && windows[at + END]! > now) at += NEXT;
+  if (at < windows.length) windows.splice(at, NEXT, id, used, end);
+  else record.windows = windows.concat(id, used, end); // `push` would reserve room for 16 numbers more
+}
 
-  /** Takes back from a window of the chain, where it is open: from the oldest steps, so that the rest counts long enough. */
-  takeFrom(words: Int32Array, at: number, id: number, amount: number, now: number, span: Span): void {
-    const steps: { words: Int32Array; at: number; end: number }[] = [];
-    this.#each(words, at, (chunk, place) => {
-      const end = chunk[place + END]!;
-      if (chunk[place + ID] === id && isOpen(end, now, span)) steps.push({ words: chunk, at: place, end });
-    });
-    let rest = amount;
-    for (const step of steps.toSorted((one, other) => one.end - other.end)) {
-      const taken = Math.min(rest, step.words[step.at + USED]!);
-      step.words[step.at + USED]! -= taken;
-      rest -= taken;
-    }
-  }
+/** Lists the windows that are open, whatever the rules. */
+export function openWindows({ windows }: CallerRecord, { now }: Time): { id: number; used: number; end: number }[] {
+  const all = Array.from({ length: windows.length / NEXT }, (_, n) => windows.slice(n * NEXT, (n + 1) * NEXT));
+  return all.map(([id = 0, used = 0, end = 0]) => ({ id, used, end })).filter(({ end }) => end > now);
+}
 
-  /** Nothing was spent any more. */
-  close(words: Int32Array, at: number): void {
-    for (const { used, end } of SLOTS) {
-      words[at + used] = 0;
-      words[at + end] = 0;
-    }
-    this.#each(words, at, (chunk, place) => {
-      chunk[place + END] = 0;
-    });
-  }
+export function isIdle(record: CallerRecord, time: Time): boolean {
+  return record.underWay === 0 && openWindows(record, time).length === 0;
+}
 
-  /** Is none of them open, by whatever rules? */
-  areOver(words: Int32Array, at: number, now: number): boolean {
-    for (const { end } of SLOTS) if (words[at + end]! > now) return false;
-    let over = true;
-    this.#each(words, at, (chunk, place) => {
-      if (chunk[place + END]! > now) over = false;
-    });
-    return over;
-  }
+/**
+ * A window is over at its end. One that ends later than a whole window from now was opened before the clock was set
+ * back, or under rules with longer windows: nobody should be kept waiting for that.
+ */
+function isOpen(end: number, window: Window, time: Time): boolean {
+  return end > time.now && end <= time.now + window.longest;
+}
 
-  /** The windows of the chain that are open by whatever rules. */
-  *chain(words: Int32Array, at: number, now: number): Generator<{ id: number; used: number; end: number }> {
-    let chunk = words;
-    for (let place = at + WINDOWS; ;) {
-      if (chunk[place + END]! > now)
-        yield { id: chunk[place + ID]!, used: chunk[place + USED]!, end: chunk[place + END]! };
-      const next = chunk[place + NEXT]!;
-      if (next === 0) return;
-      chunk = this.#slab.chunk(next);
-      place = next & CHUNK_MASK;
-    }
-  }
+/** Place of the first window with this id; the list's length if there is none. */
+function placeOf(windows: readonly number[], { id, shared }: Window): number {
+  if (shared >= 0) return shared * NEXT;
+  let at = OTHERS;
+  while (at < windows.length && windows[at] !== id) at += NEXT;
+  return at;
+}
 
-  /** Gives back what is not in the record itself. */
-  giveBack(words: Int32Array, at: number): void {
-    let address = words[at + WINDOWS + NEXT]!;
-    while (address !== 0) {
-      const next = this.#slab.chunk(address)[(address & CHUNK_MASK) + NEXT]!;
-      this.#slab.giveWindow(address);
-      address = next;
-    }
+/** Places of a window's open steps, the oldest first. A fixed window is one step. */
+function openSteps(windows: readonly number[], window: Window, time: Time): number[] {
+  const steps: number[] = [];
+  for (let at = 0; at < windows.length; at += NEXT) {
+    if (windows[at] === window.id && isOpen(windows[at + END]!, window, time)) steps.push(at);
   }
-
-  #endOf(chunk: Int32Array, recordAt: number, id: number, now: number, span: Span): number {
-    let words = chunk;
-    let at = recordAt + WINDOWS;
-    for (;;) {
-      if (words[at + ID] === id) return isOpen(words[at + END]!, now, span) ? words[at + END]! : 0;
-      const next = words[at + NEXT]!;
-      if (next === 0) return 0;
-      words = this.#slab.chunk(next);
-      at = next & CHUNK_MASK;
-    }
-  }
-
-  /** `address` 0: the first one, in the record. */
-  #each(chunk: Int32Array, recordAt: number, see: Seen): void {
-    let words = chunk;
-    let at = recordAt + WINDOWS;
-    for (let address = 0; ;) {
-      see(words, at, address);
-      address = words[at + NEXT]!;
-      if (address === 0) return;
-      words = this.#slab.chunk(address);
-      at = address & CHUNK_MASK;
-    }
-  }
+  return steps.toSorted((one, other) => windows[one + END]! - windows[other + END]!);
 }

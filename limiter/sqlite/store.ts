@@ -2,8 +2,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 
 import type { Endpoints } from '../endpoints.ts';
 import type { LimitStore } from '../limit-store.ts';
-import type { StoredCaller } from '../memory/caller-records.ts';
-import { MemoryStore } from '../memory/store.ts';
+import { MemoryStore, type StoredCaller } from '../memory/store.ts';
 import type { Ask, CallerState, LimitRules, Verdict } from '../types.ts';
 
 /** Written by this version; another one is refused, since its counts could mean something else. */
