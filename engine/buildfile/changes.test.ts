@@ -18,6 +18,12 @@ const understood: readonly (readonly [changes: string, config: Partial<RunConfig
     { Env: ['A=x', 'B=$A', 'C=xy', 'D=none', 'E=set', 'F=$A'] },
   ],
   [
+    'ENV P=/a/b.c.d E=\nENV A=${P#*/} B=${P##*/} C=${P%.*} D=${P%%.*} F=${P/b/x} G=${N-none} H=${E-none} I=${E+set}',
+    {
+      Env: ['P=/a/b.c.d', 'E=', 'A=a/b.c.d', 'B=b.c.d', 'C=/a/b.c', 'D=/a/b', 'F=/a/x.c.d', 'G=none', 'H=', 'I=set'],
+    },
+  ],
+  [
     'EXPOSE 80 443/tcp 53/udp 8000-8002',
     { ExposedPorts: { '80/tcp': {}, '443/tcp': {}, '53/udp': {}, '8000/tcp': {}, '8001/tcp': {}, '8002/tcp': {} } },
   ],

@@ -27,6 +27,15 @@ const refusals: readonly [string, string][] = [
   ['FROM --what=1 busybox', 'Unknown flag: what'],
 ];
 
+for (const keyword of ['COPY', 'ADD']) {
+  test(`${keyword}: a here-document without an end is refused`, () => {
+    assert.throws(() => planOf(parseFile(`FROM busybox\n${keyword} <<EOF /f\ntext\n`)), {
+      kind: 'invalid',
+      message: /unterminated heredoc EOF of line 2/,
+    });
+  });
+}
+
 for (const [instruction, why] of refusals) {
   test(`${instruction}: ${why}`, () => {
     const text = `# a comment\nFROM busybox\nRUN true \\\n  && true\n${instruction}\nRUN true\n`;
