@@ -52,7 +52,6 @@ export class SimulatedLeader implements AsyncDisposable {
       quotaBytes: QUOTA_BYTES,
       spareBytes: SPARE_BYTES,
       revision: () => this.replica.revision,
-      isLeader: () => this.leadership !== undefined,
       inTurn: async (work) => {
         await work();
         return true;

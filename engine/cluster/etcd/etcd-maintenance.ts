@@ -10,25 +10,21 @@ type Settings = Readonly<{
   spareBytes: number;
   /** The last commit that is known here. */
   revision: () => number;
-  /** Whether this manager leads the cluster. */
-  isLeader: () => boolean;
   /** Runs the work while no other manager's etcd is out of service on purpose; false: it is another one's turn. */
   inTurn: (work: () => Promise<void>) => Promise<boolean>;
 }>;
 
 const LOOK_MS = 10_000;
-const LOOKS_A_MINUTE = 6;
 /** A file that is at most this much of its quota is not rewritten while another member makes room. */
 const LARGE = 0.5;
 /** A member that uses more of its quota than this after its file was rewritten stays full. */
 const ROOMY = 0.9;
 /** A file that was rewritten in vain is so again after ten minutes. */
-const LOOKS_UNTIL_ROOM = 10 * LOOKS_A_MINUTE;
+const LOOKS_UNTIL_ROOM = 60;
 export const SPARE_BYTES = 100 * 1024 ** 2;
 
 /**
- * Keeps the file of a member small. Each minute the leader has everything forgotten that was superseded more than a minute
- * ago. A member whose file is more than twice what it uses, and 100 MB, rewrites it: one member at a time, and never the
+ * Keeps the file of a member small. etcd itself removes superseded revisions after a minute. A member whose file is more than twice what it uses, and 100 MB, rewrites it: one member at a time, and never the
  * one that leads raft, unless it is the only one. While one is full, which lets nobody write, all do so at once.
  */
 export class EtcdMaintenance implements Disposable {
@@ -38,14 +34,11 @@ export class EtcdMaintenance implements Disposable {
   #looks = 0;
   /** The look that may rewrite the file of a full member. */
   #nextRoom = 0;
-  /** The last commit of a minute ago. */
-  #before: number;
   #isEnding = false;
 
   constructor(needs: Needs, settings: Settings) {
     this.#needs = needs;
     this.#settings = settings;
-    this.#before = settings.revision();
     this.#timer = this.#lookLater();
   }
 
@@ -69,15 +62,9 @@ export class EtcdMaintenance implements Disposable {
 
   async #look(): Promise<void> {
     const { etcd } = this.#needs;
-    const { isLeader, revision } = this.#settings;
     this.#looks += 1;
     const status = await statusOf(etcd);
     if (status.isFull) return await this.#makeRoom(status);
-    if (this.#looks % LOOKS_A_MINUTE === 0) {
-      const before = this.#before;
-      this.#before = revision();
-      if (isLeader() && before > 0) await compact(etcd, before);
-    }
     if (status.bytes > 2 * status.usedBytes + this.#settings.spareBytes) await this.#defragment(status);
   }
 

@@ -15,6 +15,8 @@ export type EtcdSettings = Readonly<{
   raft: ClusterSpec['raft'];
   /** The largest file; a member with more lets nobody write. */
   quotaBytes: number;
+  /** Superseded revisions are removed after this time, such as `1m`. */
+  history: string;
 }>;
 
 /** Words of the first start alone: the members with their addresses, or that it goes on alone. */
@@ -25,9 +27,10 @@ export type FirstStart =
 const TICK_MS = 100;
 const MAX_ELECTION_MS = 50_000;
 export const QUOTA_BYTES = 2 * 1024 ** 3;
+export const HISTORY = '1m';
 
-/** The command line without the flags of a first start: a member that runs with another one is restarted. */
-export function etcdFlags({ name, place, listen, advertise, raft, quotaBytes }: EtcdSettings): string[] {
+/** The command line without the flags of a first start. */
+export function etcdFlags({ name, place, listen, advertise, raft, quotaBytes, history }: EtcdSettings): string[] {
   const heartbeatMs = Math.min(Math.max(raft.heartbeatTick, 1) * TICK_MS, MAX_ELECTION_MS / 5);
   const electionMs = Math.min(Math.max(raft.electionTick * TICK_MS, 5 * heartbeatMs), MAX_ELECTION_MS);
   return [
@@ -50,6 +53,8 @@ export function etcdFlags({ name, place, listen, advertise, raft, quotaBytes }: 
     `--snapshot-count=${raft.snapshotInterval || 10_000}`,
     `--max-snapshots=${Math.max(raft.keepOldSnapshots, 1)}`,
     `--quota-backend-bytes=${quotaBytes}`,
+    '--auto-compaction-mode=periodic',
+    `--auto-compaction-retention=${history}`,
     '--strict-reconfig-check',
     '--logger=zap',
     '--log-level=warn',
@@ -62,3 +67,7 @@ export function firstFlags(first: FirstStart | undefined): string[] {
   const members = first.members.map(({ name, peerUrl }) => `${name}=${peerUrl}`);
   return [`--initial-cluster-state=${first.state}`, `--initial-cluster=${members.join(',')}`];
 }
+
+/** Flags that take effect at the next start: a running etcd with others is not restarted for them. */
+export const DEFERRED_FLAGS =
+  /^--(?:initial-cluster|force-new|heartbeat-interval|election-timeout|snapshot-count|max-snapshots|auto-compaction)/;

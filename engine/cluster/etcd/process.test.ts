@@ -18,6 +18,7 @@ const settings = (raft: object = {}): EtcdSettings => ({
   advertise: '10.0.0.2:2378',
   raft: { ...RAFT, ...raft },
   quotaBytes: 1024,
+  history: '1m',
 });
 
 test('without etcd the refusal names the package', () => {

@@ -7,7 +7,7 @@ import type { Engine } from '../../engine.ts';
 import { writeWhole } from '../../host/files/write-whole.ts';
 import { settlesWithin, sleep, type Clock } from '../../lib/clock.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
-import { etcdFlags, firstFlags, type EtcdSettings, type FirstStart } from './flags.ts';
+import { DEFERRED_FLAGS, etcdFlags, firstFlags, type EtcdSettings, type FirstStart } from './flags.ts';
 
 type Needs = Pick<Engine, 'background' | 'clock' | 'log'>;
 
@@ -64,7 +64,7 @@ export class EtcdProcess {
     return this.#running?.pid;
   }
 
-  /** Takes over a running one with the same settings; else starts one. */
+  /** Takes over one that runs at the same place; else starts one. */
   async start(first?: FirstStart): Promise<void> {
     if (this.#running !== undefined) return;
     const { place } = this.#settings;
@@ -81,19 +81,9 @@ export class EtcdProcess {
     this.#launch(first);
   }
 
-  /** Whether it has these settings, or will have them at its next start. */
-  has(settings: EtcdSettings): boolean {
-    return sameWords(etcdFlags(settings), etcdFlags(this.#settings));
-  }
-
-  /** Restarts it if its settings have changed. */
-  async use(settings: EtcdSettings): Promise<void> {
-    const isSame = this.has(settings);
+  /** Takes settings for its next start. */
+  use(settings: EtcdSettings): void {
     this.#settings = settings;
-    if (isSame || this.#running === undefined) return;
-    this.#engine.log.info('etcd starts again, as its settings have changed');
-    const running = this.#running;
-    await this.#end(running);
   }
 
   /** Ends it, also one that the last daemon started, and does not start it again. */
@@ -184,8 +174,11 @@ function wordsOf(pid: number): string[] {
 }
 
 function sameWords(words: readonly string[], wanted: readonly string[]): boolean {
-  const lasting = words.filter((word) => !/^--(?:initial-cluster|force-new)/.test(word));
-  return lasting.join('\0') === wanted.join('\0');
+  return lasting(words) === lasting(wanted);
+}
+
+function lasting(words: readonly string[]): string {
+  return words.filter((word) => !DEFERRED_FLAGS.test(word)).join('\0');
 }
 
 /**

@@ -33,7 +33,7 @@ export type ManagerNeeds = Pick<Engine, 'background' | 'clock' | 'config' | 'log
   Readonly<{
     folder: MemberFolder;
     client: WireClient;
-    /** Its etcd runs with these now. */
+    /** Stores the settings of its etcd, for its next start. */
     keepRaft: (raft: ClusterSpec['raft']) => void;
   }>;
 
@@ -63,17 +63,8 @@ export class Manager implements AsyncDisposable {
     this.replica = new Replica(needs.clock);
     this.#process = new EtcdProcess(needs, etcdSettings(needs, identity, raft));
     this.#etcd = this.#parts.use(new Etcd(this.#process.socketPath, needs.clock));
-    this.#service = this.#parts.use(
-      new EtcdService(
-        { ...needs, process: this.#process },
-        {
-          node: identity.nodeId,
-          leading: () => this.#leadership ?? this.leader?.address,
-          wanted: () => etcdSettings(needs, this.#identity, clusterOf(this.replica).spec.raft),
-          settled: () => needs.keepRaft(clusterOf(this.replica).spec.raft),
-        },
-      ),
-    );
+    const leading = (): Leadership | string | undefined => this.#leadership ?? this.leader?.address;
+    this.#service = new EtcdService(needs, { node: identity.nodeId, leading });
   }
 
   get isLeader(): boolean {
@@ -150,7 +141,6 @@ export class Manager implements AsyncDisposable {
           quotaBytes: QUOTA_BYTES,
           spareBytes: SPARE_BYTES,
           revision: () => this.replica.revision,
-          isLeader: () => this.isLeader,
           inTurn: async (work) => await this.#service.inTurn(work),
         },
       ),
@@ -274,7 +264,7 @@ export class Manager implements AsyncDisposable {
     }
   }
 
-  /** Applies the settings of the cluster's record to etcd. */
+  /** Gives etcd the cluster's list of revoked certificates, and its settings for the next start. */
   #useCluster(): void {
     this.#needs.background.untilDone('store which certificates are revoked', {}, () => {
       if (this.#isEnding) return;
@@ -282,7 +272,9 @@ export class Manager implements AsyncDisposable {
       const crl = revocationList(cluster.peerCa, cluster.revokedPeers, this.#needs.clock.now());
       this.#needs.folder.writePeers({ crl });
     });
-    this.#service.settle(this.#etcd);
+    const { raft } = clusterOf(this.replica).spec;
+    this.#process.use(etcdSettings(this.#needs, this.#identity, raft));
+    this.#needs.keepRaft(raft);
   }
 
   async #answers(etcd: Etcd): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import { type EtcdSettings, QUOTA_BYTES } from '../etcd/flags.ts';
+import { type EtcdSettings, HISTORY, QUOTA_BYTES } from '../etcd/flags.ts';
 import { EtcdProcess, findEtcd } from '../etcd/process.ts';
 import type { ClusterSpec } from '../state/records.ts';
 import { addressText, readAddress } from './addresses.ts';
@@ -18,7 +18,7 @@ export async function endLeftEtcd(
     heartbeatTick: 0,
     electionTick: 0,
   };
-  const settings = { name: '', place: placeOf(needs, ''), listen: '', advertise: '', raft, quotaBytes: 0 };
+  const settings = { name: '', place: placeOf(needs, ''), listen: '', advertise: '', raft, quotaBytes: 0, history: '' };
   await new EtcdProcess(needs, settings).stop();
 }
 
@@ -36,6 +36,7 @@ export function etcdSettings(
     advertise: nextPort(advertise),
     raft,
     quotaBytes: QUOTA_BYTES,
+    history: HISTORY,
   };
 }
 
