@@ -1,4 +1,5 @@
 import type { Engine } from '../engine.ts';
+import { checkPlatform, fitsPlatform, type Platform } from '../images/configuration/platform.ts';
 import { hostAndPath, parseReference, withDefaultTag } from '../images/names/reference.ts';
 import type { Image, ImageStore } from '../images/store.ts';
 import { pullImages } from '../images/transfers/pull.ts';
@@ -12,14 +13,15 @@ type How = Readonly<{
   credentials: ReadonlyMap<string, Credentials>;
   output: BuildOutput;
   signal: AbortSignal;
+  platform: Platform | undefined;
 }>;
 
-/** The image of a FROM or of a `--from`: pulled if it is missing. */
+/** The image of a FROM or of a `--from`: pulled if it is missing, or of another platform. */
 export async function baseImage(engine: Engine, name: string, how: How): Promise<Image> {
-  const { pulls, credentials, output, signal } = how;
+  const { pulls, credentials, output, signal, platform } = how;
   if (!pulls) {
     const local = localImage(engine.images, name);
-    if (local !== undefined) return local;
+    if (local !== undefined && (platform === undefined || fitsPlatform(platform, local))) return local;
   }
   const reference = withDefaultTag(parseReference(name));
   const { host } = hostAndPath(reference.repository);
@@ -28,8 +30,11 @@ export async function baseImage(engine: Engine, name: string, how: How): Promise
     credentials: credentials.get(host) ?? ANONYMOUS,
     report: output.report,
     signal,
+    platform,
   });
-  return engine.images.find(name);
+  const image = engine.images.find(name);
+  checkPlatform(image, name, platform);
+  return image;
 }
 
 function localImage(images: ImageStore, name: string): Image | undefined {

@@ -3,6 +3,7 @@ import { ExpansionBudget } from '../buildfile/expansion-budget.ts';
 import { MAX_STORED_LENGTH, refuseAbove } from '../buildfile/limits.ts';
 import type { Plan, Stage } from '../buildfile/stages.ts';
 import type { Engine } from '../engine.ts';
+import type { Platform } from '../images/configuration/platform.ts';
 import { familiarReference } from '../images/names/reference.ts';
 import { giveName } from '../images/names/tag.ts';
 import type { Image } from '../images/store.ts';
@@ -97,15 +98,14 @@ export class Build {
   }
 
   /** The image of a FROM: that of an earlier stage, or one of the store or a registry. */
-  async imageOf(name: string, state: StageState, platform = ''): Promise<Image | undefined> {
+  async imageOf(name: string, state: StageState, platform?: Platform): Promise<Image | undefined> {
     const index = this.#stages.findLastIndex(
       ({ from }, at) => at < state.index && from.name !== '' && from.name === name.toLowerCase(),
     );
     if (index >= 0) return (await this.#stage(index)).image;
     const { credentials, pulls } = this.options;
-    const image = await baseImage(this.engine, name, { pulls, credentials, output: state.output, signal: this.signal });
-    checkPlatform(image, name, platform);
-    return image;
+    const { output } = state;
+    return await baseImage(this.engine, name, { pulls, credentials, output, signal: this.signal, platform });
   }
 
   /** That of a `--from`, where a stage has a number as well. */
@@ -215,19 +215,4 @@ function firstStepsOf(stages: readonly Stage[], first: number): number[] {
     next += steps.length + 1;
     return own;
   });
-}
-
-function checkPlatform(image: Image, name: string, platform: string): void {
-  if (platform === '') return;
-  const [os = '', architecture = ''] = platform.toLowerCase().split('/');
-  const names: ReadonlyMap<string, string> = new Map(
-    Object.entries({ x86_64: 'amd64', 'x86-64': 'amd64', aarch64: 'arm64' }),
-  );
-  const wanted = names.get(architecture) ?? architecture;
-  if (os === image.os && (wanted === '' || wanted === image.architecture)) return;
-  const own = `${image.os}/${image.architecture}`;
-  throw new EngineError(
-    'notFound',
-    `image with reference ${name} was found but does not match the specified platform: wanted ${platform}, actual: ${own}`,
-  );
 }

@@ -1,5 +1,6 @@
 import { MAX_ARGUMENTS_LENGTH, refuseAbove } from '../buildfile/limits.ts';
 import type { HostConfigBody } from '../containers/settings/host-config/host-config-schema.ts';
+import { parsePlatform, type Platform } from '../images/configuration/platform.ts';
 import {
   familiarReference,
   parseReference,
@@ -29,6 +30,8 @@ export type BuildOptions = Readonly<{
   args: GivenArgs;
   labels: Readonly<Record<string, string>>;
   target: string;
+  /** Platform of base images; that of a FROM goes before it. */
+  platform: Platform | undefined;
   cacheFrom: readonly string[];
   /** Settings of each step's container. */
   hostConfig: HostConfigBody;
@@ -64,6 +67,7 @@ export function buildOptions(query: BuildQuery, headers: Headers): BuildOptions 
     args: textMap(query.buildargs, 'build args', true),
     labels: textMap(query.labels, 'labels', false) as Readonly<Record<string, string>>,
     target: query.target ?? '',
+    platform: parsePlatform(query.platform),
     cacheFrom: listOf(query.cachefrom),
     hostConfig: hostConfigOf(query),
     credentials: credentialsOf(header('x-registry-config')),

@@ -29,6 +29,7 @@ export const BuildQuery = Type.Object({
   buildargs: text('JSON map of names to texts'),
   labels: text('JSON map of names to texts'),
   target: text('The last stage to build: its name or number'),
+  platform: text('Platform of base images, such as linux/arm64'),
   networkmode: text('Of each step'),
   cachefrom: text('JSON list of images whose history serves as a cache'),
   cgroupparent: text('Of each step'),

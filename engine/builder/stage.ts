@@ -5,6 +5,7 @@ import { ExpansionBudget } from '../buildfile/expansion-budget.ts';
 import { isSetting, type Setting, type Step } from '../buildfile/instruction.ts';
 import { readTrigger } from '../buildfile/read-instruction.ts';
 import type { Stage } from '../buildfile/stages.ts';
+import { parsePlatform } from '../images/configuration/platform.ts';
 import type { Image } from '../images/store.ts';
 import { EngineError } from '../lib/errors.ts';
 import { shortId } from '../lib/ids.ts';
@@ -102,7 +103,7 @@ async function begin(state: StageState, { from }: Stage): Promise<void> {
   const expand = (word: string): string => expandWord(word, globals, build.plan.escape);
   const name = expand(from.base);
   if (name === '') throw new EngineError('invalid', `base name (${from.base}) should not be blank`);
-  const platform = expand(from.platform);
+  const platform = parsePlatform(expand(from.platform)) ?? build.options.platform;
   const image = name === 'scratch' ? undefined : await build.imageOf(name, state, platform);
   const inherited = image === undefined ? EMPTY_CONFIG : runConfigOf(image.wireConfig);
   const env = inherited.Env ?? [];

@@ -13,6 +13,7 @@ import { prepareWebSocket, withoutFrames } from '../http/streams/websocket.ts';
 import { IS_PRUNING, parsePruneFilters, PruneQuery } from '../http/values/prune-filters.ts';
 import { isBelow } from '../http/versions/api-version.ts';
 import { answerFor } from '../http/versions/steps.ts';
+import { parsePlatform } from '../images/configuration/platform.ts';
 import { EngineError, refuseIf } from '../lib/errors.ts';
 import { OneAtATime } from '../lib/one-at-a-time.ts';
 import { createContainer } from './lifecycle/create.ts';
@@ -51,7 +52,9 @@ export const containerRoutes =
       schema: { querystring: wire.CreateQuery, body: wire.CreateBody, response: { 201: wire.Created } },
       config: { steps: createSteps },
       handler: async ({ query, body }, reply) => {
-        const { container, warnings } = await createContainer(engine, body, query.name);
+        const { container, warnings } = await createContainer(engine, body, query.name, {
+          platform: parsePlatform(query.platform),
+        });
         return reply.code(201).send({ Id: container.id, Warnings: warnings });
       },
     });

@@ -23,7 +23,10 @@ export const CreateBody = Type.Object({
 });
 export type CreateBody = Static<typeof CreateBody>;
 
-export const CreateQuery = Type.Object({ name: Type.Optional(Type.String()) });
+export const CreateQuery = Type.Object({
+  name: Type.Optional(Type.String()),
+  platform: Type.Optional(Type.String({ description: 'Of the image, such as linux/arm64' })),
+});
 export const Created = Type.Object({ Id: Type.String(), Warnings: Type.Array(Type.String()) });
 
 /** The fields that an update can change; 0 and empty texts change nothing. */

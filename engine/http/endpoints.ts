@@ -106,6 +106,7 @@ const TABLE = {
   'POST /volumes/prune': { title: 'removing unused volumes', since: '1.25' },
   'POST /networks/prune': { title: 'removing unused networks', since: '1.25' },
   'GET /system/df': { title: 'the disk usage', since: '1.25' },
+  'GET /distribution/{name}/json': { title: 'an image in its registry', slashes: true, since: '1.30' },
   'POST /build/prune': { title: 'removing caches of builds', since: '1.31' },
 } as const satisfies Readonly<Record<`${Method} /${string}`, Facts>>;
 

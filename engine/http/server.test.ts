@@ -51,7 +51,7 @@ test('an endpoint that is newer than the version of the client is refused in the
   assert.deepEqual(await ask('GET', '/v1.24/new/x'), {
     status: 400,
     type: 'application/json',
-    body: '{"message":"GET /new/{id} requires minimum API version 1.25"}',
+    body: '{"message":"GET /new/id requires minimum API version 1.25"}',
   });
   assert.equal((await ask('GET', '/v1.25/new/x')).status, 200);
   assert.equal((await ask('GET', '/new/x')).status, 200);

@@ -188,6 +188,7 @@ class ApiServer {
 /** Older clients get dockerd's message. */
 function checkVersion({ apiVersion }: ApiRequest, { endpoint }: ServedRoute): void {
   if (endpoint?.since === undefined || !isBelow(apiVersion, endpoint.since)) return;
-  const { method, path, since } = endpoint;
+  const { method, since } = endpoint;
+  const path = endpoint.path.replaceAll(/[{}]/g, ''); // clients show it as it is
   throw new EngineError('invalid', `${method} ${path} requires minimum API version ${since}`);
 }

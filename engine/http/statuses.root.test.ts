@@ -38,6 +38,7 @@ function suiteOf(title: string, version: `1.${number}`, rows: typeof ROWS, outsi
       registries = await Registries.start(join(engine.directory, 'netns'));
       await registries.index(5010, []);
       await registries.registry(5000);
+      await registries.putImage('127.0.0.1:5000/v2/small', '1', []);
       const files = { plugin: pluginProgram() };
       await putPlugin(registries, '127.0.0.1:5000/v2/plugin', pluginConfig('VolumeDriver'), files);
       await makeWorld(engine, ids);

@@ -7,6 +7,7 @@ import type { Removal } from './delete.ts';
 import type { Listed } from './list.ts';
 import type * as wire from './schema.ts';
 import type { Image } from './store.ts';
+import type { Distribution } from './transfers/distribution.ts';
 
 const NEVER = '0001-01-01T00:00:00Z';
 
@@ -73,6 +74,14 @@ export function historyStep(step: HistoryStep): wire.HistoryStep {
     Tags: step.tags.length > 0 ? step.tags : null,
     Size: step.sizeBytes,
     Comment: step.comment,
+  };
+}
+
+/** An image as its registry has it, without fields that are empty. */
+export function distributionInspect({ mediaType, digest, size, platforms }: Distribution): wire.DistributionInspect {
+  return {
+    Descriptor: { mediaType, digest, size },
+    Platforms: platforms.map(({ architecture, os, variant }) => ({ architecture, os, ...(variant && { variant }) })),
   };
 }
 

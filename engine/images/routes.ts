@@ -16,17 +16,19 @@ import { credentialsIn, parseRegistryAuth, type Credentials } from '../registry/
 import { loadImages } from './archives/load.ts';
 import { chooseImages, saveImages } from './archives/save.ts';
 import { imageHistory } from './configuration/history.ts';
+import { parsePlatform } from './configuration/platform.ts';
 import { deleteImage } from './delete.ts';
 import { fetchArchive } from './import/fetch.ts';
 import { importImage } from './import/import.ts';
 import { IMAGE_FILTERS, listImages } from './list.ts';
 import { checkArchives } from './missing-files.ts';
-import { parseImportName, parsePulled } from './names/reference.ts';
+import { parseImportName, parsePulled, parseReference, withDefaultTag } from './names/reference.ts';
 import { tagImage } from './names/tag.ts';
-import { deleteResult, historyStep, imageInspect, imageSummary } from './present.ts';
+import { deleteResult, distributionInspect, historyStep, imageInspect, imageSummary } from './present.ts';
 import { streamProgress } from './progress-stream.ts';
 import { pruneImages } from './prune.ts';
 import * as wire from './schema.ts';
+import { inspectDistribution } from './transfers/distribution.ts';
 import { pullImages } from './transfers/pull.ts';
 import { pushImages } from './transfers/push.ts';
 
@@ -47,12 +49,13 @@ export const imageRoutes =
       schema: { querystring: wire.CreateImageQuery },
       handler: async (request, reply) => {
         const { fromImage, fromSrc, repo, tag, message, changes = [] } = request.query;
+        const platform = parsePlatform(request.query.platform);
         if (fromImage !== undefined && fromImage !== '') {
           const reference = parsePulled(fromImage, tag);
           const credentials = parseRegistryAuth(request.headers['x-registry-auth']);
           const signal = clientGone(reply.raw);
           await streamProgress(request, reply, async (report) => {
-            await pullImages(engine, { reference, credentials, report, signal });
+            await pullImages(engine, { reference, credentials, report, signal, platform });
           });
           return;
         }
@@ -63,6 +66,7 @@ export const imageRoutes =
           config: applyChanges([changes].flat(), EMPTY_CONFIG),
           message: message || `Imported from ${fromSrc}`,
           name: parseImportName(repo, tag),
+          platform,
         };
         await streamProgress(request, reply, async (report) => {
           const upload = fromSrc === '-' ? request.raw : await fetchArchive(fromSrc, report);
@@ -130,6 +134,17 @@ export const imageRoutes =
         const filters = parsePruneFilters(query.filters, ['until', 'dangling'], engine.clock.now());
         const { removals, bytes } = pruneImages(engine, filters);
         return { ImagesDeleted: removals.length === 0 ? null : removals.map(deleteResult), SpaceReclaimed: bytes };
+      },
+    });
+
+    http.get('/distribution/:ref/json', {
+      schema: { params: wire.ImageRef, response: { 200: wire.DistributionInspect } },
+      config: { errors: { unauthorized: 401 } },
+      handler: async (request, reply) => {
+        const reference = withDefaultTag(parseReference(request.params.ref));
+        const credentials = parseRegistryAuth(request.headers['x-registry-auth']);
+        const signal = clientGone(reply.raw);
+        return distributionInspect(await inspectDistribution(engine, { reference, credentials, signal }));
       },
     });
 

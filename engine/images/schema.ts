@@ -23,6 +23,7 @@ export const CreateImageQuery = Type.Object({
   repo: text('Name for an imported image, with or without a tag'),
   tag: text('Tag or digest'),
   message: text('Comment of an imported image'),
+  platform: text("Platform to pull, or that of an imported image; default: this machine's"),
   changes: Type.Optional(
     Type.Union([Type.String(), Strings], { description: 'Instructions such as `CMD ["sh"]`; may be repeated' }),
   ),
@@ -111,3 +112,16 @@ export const PrunedImages = Type.Object({
   ImagesDeleted: Nullable(Type.Array(DeleteResult)),
   SpaceReclaimed: Type.Integer(),
 });
+
+const Platform = Type.Object({
+  architecture: Type.String(),
+  os: Type.String(),
+  'os.version': Type.Optional(Type.String()),
+  variant: Type.Optional(Type.String()),
+});
+
+export const DistributionInspect = Type.Object({
+  Descriptor: Type.Object({ mediaType: Type.String(), digest: Type.String(), size: Type.Integer() }),
+  Platforms: Type.Array(Platform),
+});
+export type DistributionInspect = Static<typeof DistributionInspect>;

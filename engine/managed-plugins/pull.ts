@@ -10,7 +10,7 @@ import {
   withDefaultTag,
   type Reference,
 } from '../images/names/reference.ts';
-import { manifestForHost } from '../images/transfers/platform.ts';
+import { manifestFor } from '../images/transfers/platform.ts';
 import { explainRegistryError } from '../images/transfers/pull.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
@@ -56,7 +56,7 @@ async function install(
   { name, reference, signal }: { name: string; reference: Reference; signal: AbortSignal },
 ): Promise<PluginConfig> {
   const found = await repository.manifest(reference.digest ?? reference.tag!, signal, 'plugin');
-  const manifest = await manifestForHost(repository, found, signal);
+  const manifest = await manifestFor(repository, found, { signal });
   if (!('config' in manifest)) throw new RegistryError('a manifest of schema 1 describes no plugin');
   const text = await repository.config(manifest.config, signal);
   const config = parsePluginConfig(text);

@@ -49,6 +49,15 @@ export class Repository {
 
   /** By tag or digest; a digest is checked. */
   async manifest(reference: string, signal: AbortSignal, wanted: Artifact = 'image'): Promise<Manifest> {
+    return (await this.describedManifest(reference, signal, wanted)).manifest;
+  }
+
+  /** Like `manifest`, with the type and the size that a registry has it under. */
+  async describedManifest(
+    reference: string,
+    signal: AbortSignal,
+    wanted: Artifact = 'image',
+  ): Promise<{ manifest: Manifest; mediaType: string; size: number }> {
     const answer = await this.session.ask(this.address(`manifests/${reference}`), {
       method: 'GET',
       headers: { accept: ACCEPTED },
@@ -58,7 +67,8 @@ export class Repository {
     const bytes = await readBody(answer, MANIFEST_BYTES, 'the manifest');
     const [contentType = ''] = (answer.headers['content-type'] ?? '').split(';');
     const expected = reference.startsWith('sha256:') ? reference : undefined;
-    return parseManifest(bytes, contentType.trim(), { expected, wanted });
+    const mediaType = contentType.trim();
+    return { manifest: parseManifest(bytes, mediaType, { expected, wanted }), mediaType, size: bytes.length };
   }
 
   /** The size of a blob in bytes, for manifests that do not tell it. */

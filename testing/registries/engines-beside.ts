@@ -16,9 +16,12 @@ export class EnginesBesideRegistries implements AsyncDisposable {
     this.registries = registries;
   }
 
-  /** `image`: whether our engine has `busybox` loaded. */
-  static async start({ image = false } = {}): Promise<EnginesBesideRegistries> {
-    const engine = await TestEngine.start({ image, flags: ['--bridge=none'] });
+  /** `image`: whether our engine has `busybox` loaded. `version`: that of our engine's API. */
+  static async start({
+    image = false,
+    version = '1.24',
+  }: { image?: boolean; version?: `1.${number}` } = {}): Promise<EnginesBesideRegistries> {
+    const engine = await TestEngine.start({ image, version, flags: ['--bridge=none'] });
     const netns = join(engine.directory, 'netns');
     const dockerd = await Dockerd.start(['--bridge=none', '--iptables=false'], netns);
     return new EnginesBesideRegistries(engine, dockerd, await Registries.start(netns));

@@ -45,6 +45,17 @@ export const newerRows = {
       [200, 'all objects', '/system/df'],
     ],
   },
+  'GET /distribution/{name}/json': {
+    statuses: [200, 401, 500],
+    cases: [
+      [400, 'it came with 1.30', '/v1.29/distribution/busybox/json'],
+      [400, 'an invalid name', '/distribution/UPPER/json'],
+      [404, 'the registry has no such image', '/distribution/127.0.0.1:5000/nope/json'],
+      [500, 'no registry answers there', '/distribution/127.0.0.1:5009/busybox/json'],
+      [200, 'an image', '/distribution/127.0.0.1:5000/small:1/json'],
+    ],
+    never: { 401: 'it takes a registry with users: engine/images/transfers/distribution.root.test.ts' },
+  },
   'POST /build/prune': {
     statuses: [200, 409, 500],
     cases: [

@@ -6,7 +6,7 @@ export const OUTSIDE_OF_ENDPOINTS: readonly (readonly ['GET' | 'POST' | 'PUT', .
   ['GET', 404, 'no such path below a container', '/containers/running/nope'],
   ['GET', 400, 'a path of newer clients', '/system/df'],
   ['GET', 404, 'a path of newer clients', '/plugins/x/json'],
-  ['GET', 404, 'a path of newer clients', '/distribution/busybox/json'],
+  ['GET', 400, 'a path of newer clients', '/distribution/busybox/json'],
   ['POST', 404, 'a path of newer clients', '/session'],
   ['PUT', 404, 'a method that the path does not have', '/containers/json'],
   ['GET', 400, 'a version that is too new', '/v1.25/info'],

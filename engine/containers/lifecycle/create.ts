@@ -3,6 +3,7 @@ import { hostname as hostName } from 'node:os';
 import type { Engine } from '../../engine.ts';
 import { detectCgroups } from '../../host/cgroups/cgroups.ts';
 import { limitSupport } from '../../host/cgroups/limit-support.ts';
+import { checkPlatform, type Platform } from '../../images/configuration/platform.ts';
 import type { Image, ImageStore } from '../../images/store.ts';
 import { append } from '../../lib/append.ts';
 import { EngineError } from '../../lib/errors.ts';
@@ -51,10 +52,10 @@ export async function createContainer(
   engine: Needs,
   body: CreateBody,
   name?: string,
-  { ofBuild = false } = {},
+  { ofBuild = false, platform }: { ofBuild?: boolean; platform?: Platform | undefined } = {},
 ): Promise<{ container: Container; warnings: string[] }> {
   const measured = measure('container', 'create');
-  const { described: asked, requested, limitBytes, warnings } = checkCreation(engine, body, name);
+  const { described: asked, requested, limitBytes, warnings } = checkCreation(engine, body, { name, platform });
   const { id } = asked;
   await checkVolumeDrivers(engine.volumeDrivers, requested);
 
@@ -85,9 +86,14 @@ type Checked = {
 };
 
 /** All checks of a request, before the first change. */
-function checkCreation(engine: Needs, body: CreateBody, name: string | undefined): Checked {
+function checkCreation(
+  engine: Needs,
+  body: CreateBody,
+  { name, platform }: { name: string | undefined; platform: Platform | undefined },
+): Checked {
   const id = newId();
   const image = findImage(engine.images, body.Image ?? '');
+  checkPlatform(image, body.Image ?? '', platform);
   const asked = completeHostConfig(withNetworkByName(engine.networks, hostConfigOf(body)), {
     logDriver: engine.config.logDriver,
     logOpts: engine.config.logOpts,

@@ -4,6 +4,7 @@ import { sha256 } from '../../layers/chain-id.ts';
 import { runConfigOf, type RunConfig } from '../../records/run-config.ts';
 import { VERSION } from '../../version.ts';
 import { goArchitecture } from '../configuration/architecture.ts';
+import type { Platform } from '../configuration/platform.ts';
 import { emitImageEvent } from '../event.ts';
 import type { Reference } from '../names/reference.ts';
 import { giveName } from '../names/tag.ts';
@@ -16,6 +17,8 @@ type Options = {
   config: RunConfig;
   message: string;
   name: Reference | undefined;
+  /** Default: this machine's. */
+  platform?: Platform | undefined;
 };
 
 /**
@@ -25,7 +28,7 @@ type Options = {
 export async function importImage(
   engine: Needs,
   upload: AsyncIterable<Uint8Array>,
-  { config, message, name }: Options,
+  { config, message, name, platform }: Options,
 ): Promise<Image> {
   await using arrivals = engine.blobs.arrivals();
   const file = `${arrivals.path}/layer`;
@@ -36,13 +39,14 @@ export async function importImage(
 
   const created = engine.clock.now().toString();
   const json = JSON.stringify({
-    architecture: goArchitecture(),
+    architecture: platform?.architecture ?? goArchitecture(),
+    ...(platform !== undefined && platform.variant !== '' && { variant: platform.variant }),
     comment: message,
     config: runConfigOf(config),
     created,
     docker_version: VERSION,
     history: [{ created, comment: message }],
-    os: 'linux',
+    os: platform?.os ?? 'linux',
     rootfs: { type: 'layers', diff_ids: [layer.diffId] },
   });
   return engine.images.insert(sha256(json), json, (image) => {

@@ -6,11 +6,12 @@ import type { Descriptor, ImageManifest } from '../../registry/manifests.ts';
 import type { OldManifest } from '../../registry/old-manifest.ts';
 import type { Repository } from '../../registry/repository.ts';
 import { parseImage } from '../configuration/image-json.ts';
+import { checkPlatform, fitsPlatform, type Platform } from '../configuration/platform.ts';
 import { familiarReference, type Reference } from '../names/reference.ts';
 import type { Report } from '../progress.ts';
 import type { Image } from '../store.ts';
 import { oldConfiguration, oldLayers } from './old-image.ts';
-import { manifestForHost } from './platform.ts';
+import { manifestFor } from './platform.ts';
 import { pullLayers } from './pull-layers.ts';
 
 export type Needs = Pick<
@@ -18,17 +19,23 @@ export type Needs = Pick<
   'archives' | 'blobs' | 'clock' | 'images' | 'layerDownloads' | 'layerSources' | 'layers' | 'locks'
 >;
 
-type Options = { report: Report; signal: AbortSignal };
+type Options = {
+  report: Report;
+  signal: AbortSignal;
+  /** Undefined: this machine's. */
+  platform?: Platform | undefined;
+};
 
 /** Pulls the image of one tag or digest; whether the name is new or has moved. */
 export async function pullImage(
   engine: Needs,
   repository: Repository,
   reference: Reference,
-  { report, signal }: Options,
+  { report, signal, platform }: Options,
 ): Promise<boolean> {
   const told = reference.digest ?? (await repository.digestOf(reference.tag!, signal));
-  const known = told === undefined ? undefined : wholeImage(engine, { repository: reference.repository, digest: told });
+  const found = told === undefined ? undefined : wholeImage(engine, { repository: reference.repository, digest: told });
+  const known = found !== undefined && (platform === undefined || fitsPlatform(platform, found)) ? found : undefined;
   const from = { status: `Pulling from ${repository.path}`, id: idOf(reference) };
   if (known !== undefined) {
     report(from);
@@ -41,8 +48,8 @@ export async function pullImage(
   const id = await bring(
     engine,
     repository,
-    await manifestForHost(repository, manifest, signal),
-    { report, signal, fullName: reference.repository },
+    await manifestFor(repository, manifest, { platform, signal }),
+    { report, signal, platform, fullName: reference.repository },
     (id) => name(engine, id, reference, manifest.digest),
   );
   report({ status: `Digest: ${manifest.digest}` });
@@ -71,11 +78,11 @@ async function bring(
   engine: Needs,
   repository: Repository,
   manifest: ImageManifest | OldManifest,
-  { report, signal, fullName }: Bringing,
+  { report, signal, platform, fullName }: Bringing,
   nameIt: (id: string) => boolean,
 ): Promise<boolean> {
   using leases = new DisposableStack();
-  const options = { leases, report, signal };
+  const options = { leases, report, signal, platform };
   const { id, json, descriptors, diffIds } = await ('config' in manifest
     ? pullDescribed(engine, repository, manifest, options)
     : undescribed(engine, repository, manifest, options));
@@ -103,7 +110,9 @@ async function pullDescribed(
   options: Leasing,
 ): Promise<Brought> {
   const json = await repository.config(config, options.signal);
-  const { diffIds } = checkedImage(json);
+  const image = checkedImage(json);
+  checkPlatform(image, repository.path, options.platform);
+  const { diffIds } = image;
   if (diffIds.length !== layers.length) {
     throw new RegistryError("layers from manifest don't match image configuration");
   }

@@ -5,6 +5,7 @@ import type { Credentials } from '../../registry/auth/credentials.ts';
 import { withRegistry } from '../../registry/connection/session.ts';
 import { RegistryError } from '../../registry/errors.ts';
 import { Repository } from '../../registry/repository.ts';
+import type { Platform } from '../configuration/platform.ts';
 import { familiarName, familiarReference, hostAndPath, refuseAmbiguous, type Reference } from '../names/reference.ts';
 import type { Report } from '../progress.ts';
 import { pullImage, type Needs as NeedsOfImage } from './pull-image.ts';
@@ -17,10 +18,15 @@ type Request = {
   credentials: Credentials;
   report: Report;
   signal: AbortSignal;
+  /** Default: this machine's. */
+  platform?: Platform | undefined;
 };
 
 /** Pulls an image, or all tags of a repository. It ends with its client, and then leaves nothing. */
-export async function pullImages(engine: Needs, { reference, credentials, report, signal }: Request): Promise<void> {
+export async function pullImages(
+  engine: Needs,
+  { reference, credentials, report, signal, platform }: Request,
+): Promise<void> {
   const measured = measure('image', 'pull');
   const { host, path } = hostAndPath(reference.repository);
   if (path === 'library/scratch' && host === 'docker.io') {
@@ -33,7 +39,7 @@ export async function pullImages(engine: Needs, { reference, credentials, report
       const references = isWhole(reference) ? await allTags(repository, reference, signal) : [reference];
       let isAnyNew = false;
       for (const each of references) {
-        if (await pullImage(engine, repository, each, { report, signal })) isAnyNew = true;
+        if (await pullImage(engine, repository, each, { report, signal, platform })) isAnyNew = true;
       }
       return isAnyNew;
     });

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { after, before, suite, test } from 'node:test';
+
+import { Api } from '@gantry/testing/api.ts';
+import { EnginesBesideRegistries } from '@gantry/testing/registries/engines-beside.ts';
+import { TarWriter } from '@gantry/testing/tar-writer.ts';
+
+const PLAIN = '127.0.0.1:5000';
+const WITH_NAMES = '127.0.0.1:5002';
+const INDEX = 'application/vnd.docker.distribution.manifest.list.v2+json';
+const ALICE = { username: 'alice', password: 'secret-of-alice' };
+
+type Answer = Readonly<{ status: number; body: unknown }>;
+type Message = { message?: string };
+
+const layer = (name: string): Buffer => new TarWriter().add({ name, content: name }).end();
+const withAuth = (auth: object): { headers: Record<string, string> } => ({
+  headers: { 'X-Registry-Auth': Buffer.from(JSON.stringify(auth)).toString('base64') },
+});
+
+suite('platforms of images, and images in their registry', { concurrency: false }, () => {
+  let beside: EnginesBesideRegistries;
+  let theirs: Api;
+  before(async () => {
+    beside = await EnginesBesideRegistries.start({ version: '1.41' });
+    theirs = new Api(beside.dockerd.socketPath, '/v1.41');
+    const { registries } = beside;
+    await registries.registry(5000);
+    await registries.registry(5002, { users: { alice: ALICE.password } });
+    const place = `${PLAIN}/v2/image`;
+    const host = await registries.putImage(place, 'host', [layer('host')]);
+    const fields = { architecture: 'arm64', variant: 'v8' };
+    const foreign = await registries.putImage(place, 'foreign', [layer('foreign')], { fields });
+    const manifests = [
+      { ...entry(host), platform: { os: 'linux', architecture: process.arch === 'x64' ? 'amd64' : process.arch } },
+      { ...entry(foreign), platform: { os: 'linux', architecture: 'arm64', variant: 'v8' } },
+    ];
+    await registries.putManifest(place, 'both', { schemaVersion: 2, mediaType: INDEX, manifests }, INDEX);
+    const headers = { authorization: `Basic ${Buffer.from(`alice:${ALICE.password}`).toString('base64')}` };
+    await registries.putImage(`${WITH_NAMES}/v2/image`, 'host', [layer('host')], { headers });
+  });
+  after(async () => {
+    theirs[Symbol.dispose]();
+    await beside[Symbol.asyncDispose]();
+  });
+
+  async function both(ask: (api: Api) => Promise<Answer>): Promise<{ ours: Answer; theirs: Answer }> {
+    const pick = ({ status, body }: Answer): Answer => ({ status, body });
+    return { ours: pick(await ask(beside.engine)), theirs: pick(await ask(theirs)) };
+  }
+
+  for (const name of ['image:host', 'image:both', 'image:foreign']) {
+    test(`GET /distribution/${name}/json: as dockerd`, async () => {
+      const { ours, theirs } = await both(async (api) => await api.get(`/distribution/${PLAIN}/${name}/json`));
+
+      assert.equal(ours.status, 200);
+      assert.deepEqual(ours, theirs);
+    });
+  }
+
+  test('GET /distribution with credentials, without, and with wrong ones', async () => {
+    const path = `/distribution/${WITH_NAMES}/image:host/json`;
+    const right = await both(async (api) => await api.get(path, withAuth(ALICE)));
+    const wrong = await both(async (api) => await api.get(path, withAuth({ ...ALICE, password: 'wrong' })));
+    const none = await both(async (api) => await api.get(path));
+
+    assert.deepEqual(right.ours, right.theirs);
+    assert.deepEqual([wrong.ours.status, none.ours.status], [401, 500]);
+    assert.deepEqual([wrong.theirs.status, none.theirs.status], [401, 500]);
+  });
+
+  test('GET /distribution of a missing image', async () => {
+    const { ours } = await both(async (api) => await api.get(`/distribution/${PLAIN}/nope/json`));
+
+    assert.equal(ours.status, 404);
+    assert.match((ours.body as Message).message ?? '', /not found|does not exist/);
+  });
+
+  test('POST /images/create?platform= pulls the image of that platform, and a creation wants it', async () => {
+    const results = await both(async (api) => {
+      const seen: unknown[] = [];
+      for (const platform of ['', 'linux/arm64', 'linux/arm64/v8', 'linux/s390x', 'odd', 'linux/amd64']) {
+        const { status } = await api.post(`/images/create?fromImage=${PLAIN}/image&tag=both&platform=${platform}`);
+        const { body: image } = await api.get<{ Architecture: string; Variant?: string }>(
+          `/images/${PLAIN}/image:both/json`,
+        );
+        const created: number[] = [];
+        for (const wanted of ['', 'linux/amd64', 'arm64', 'linux/arm64/v8', 'linux/arm64/v9', 'windows/amd64', 'odd']) {
+          const answer = await api.post<{ Id: string }>(`/containers/create?platform=${wanted}`, {
+            Image: `${PLAIN}/image:both`,
+          });
+          created.push(answer.status);
+          if (answer.status === 201) await api.delete(`/containers/${answer.body.Id}`);
+        }
+        seen.push([platform, status === 200, image.Architecture, image.Variant, created]);
+      }
+      return { status: 200, body: seen };
+    });
+
+    assert.deepEqual(results.ours, results.theirs);
+  });
+
+  test('an import has the platform that the client names', async () => {
+    const { engine } = beside;
+
+    const { status } = await engine.post(
+      '/images/create?fromSrc=-&repo=imported&platform=linux/arm64',
+      new TarWriter().add({ name: 'file' }).end(),
+      { headers: { 'Content-Type': 'application/x-tar' } },
+    );
+
+    const { body } = await engine.get<{ Os: string; Architecture: string }>('/images/imported/json');
+    assert.deepEqual([status, body.Os, body.Architecture], [200, 'linux', 'arm64']);
+  });
+});
+
+function entry({ mediaType, digest, size }: { mediaType: string; digest: string; size: number }): object {
+  return { mediaType, digest, size };
+}
