@@ -55,7 +55,7 @@ export function serve(server: Server, answering: RequestListener, newest = COMPL
   // Expectations other than `100-continue` are ignored: the request is answered.
   server.on('checkExpectation', listener);
   server.on('clientError', (error: Error & { reason?: string; code?: string }, socket: Socket) => {
-    if (socket.writable && error.code !== HEAD_TIMEOUT && !idle.isBusy(socket))
+    if (socket.writable && error.code !== HEAD_TIMEOUT && !idle.isAnswering(socket))
       socket.end(rawRefusal(`malformed HTTP request: ${error.reason ?? error.message}`, newest));
     else socket.destroy();
   });

@@ -34,8 +34,8 @@ export class IdleConnections {
     });
   }
 
-  /** Whether its request has no complete answer yet: bytes in between would damage it. */
-  isBusy(socket: Socket): boolean {
-    return this.#responses.has(socket);
+  /** Whether the answer to its request has begun and not ended: bytes in between would damage it. */
+  isAnswering(socket: Socket): boolean {
+    return this.#responses.get(socket)?.headersSent === true;
   }
 }

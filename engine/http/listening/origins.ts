@@ -26,6 +26,7 @@ export function overPlainTcp(listener: RequestListener): RequestListener {
 export function refusalOf(request: IncomingMessage, allowedOrigin: string): EngineError | undefined {
   const { host, origin } = request.headers;
   if (host === undefined && request.httpVersion === '1.1') return new EngineError('invalid', 'missing Host header');
+  if ((request.headersDistinct.host?.length ?? 0) > 1) return new EngineError('invalid', 'too many Host headers');
   const address = addresses.get(request);
   if (address === undefined) return undefined;
   if (host !== undefined && isLoopback(address) && isForeign(host)) {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 
 import { encodeMessage, MessageDecoder } from './websocket-frames.ts';
@@ -77,5 +78,19 @@ test('frames against the protocol are refused', async (t) => {
     await t.test(name, () => {
       assert.equal(decode([bytes]).valid, false);
     });
+  }
+});
+
+test('random frames are read or refused alike, however they are cut', () => {
+  for (let n = 0; n < 2000; n += 1) {
+    const noise = createHash('shake256', { outputLength: 400 }).update(String(n)).digest();
+    const bytes = Buffer.concat([
+      masked(0x80 | (noise[0]! & 0x0f), noise.subarray(0, noise[1]! & 0x7f)),
+      masked(noise[2]!, noise.subarray(200)),
+      noise,
+    ]);
+    const pieces = Array.from(bytes, (byte) => Buffer.from([byte]));
+
+    assert.deepEqual(decode(pieces), decode([bytes]), String(n));
   }
 });
