@@ -19,6 +19,8 @@ export type Around = {
   config: Config;
   now: Temporal.Instant;
   endpoints: readonly Endpoint[];
+  /** Ports that its networks expose, such as `80/tcp`. */
+  exposed: readonly string[];
   /** The image's name if it still belongs to the container's image, otherwise the id. */
   imageName: string;
   /** Undefined if it was never checked. */
@@ -174,13 +176,13 @@ function presentMount(mount: MountPoint): Mount {
   };
 }
 
-function memberOf({ attachments, config, hostConfig, state }: Container, { endpoints }: Around): Member {
+function memberOf({ attachments, config, hostConfig, state }: Container, { endpoints, exposed }: Around): Member {
   return {
     endpoints,
     attachments,
     mode: networkModeOf(hostConfig.NetworkMode),
     isDisabled: config.NetworkDisabled === true,
-    exposed: Object.keys(config.ExposedPorts ?? {}),
+    exposed,
     pid: isAlive(state) ? state.pid : undefined,
   };
 }

@@ -23,6 +23,8 @@ const MountPoint = Type.Object({
   mode: Type.String(),
   writable: Type.Boolean(),
   propagation: Type.String(),
+  /** The engine's choice of `rslave`; where the source is not on a shared mount it has no effect. */
+  isSlaveByDefault: Type.Optional(Type.Boolean()),
   /** Whether an empty volume is first filled with the image's files at the destination. */
   copyUp: Type.Boolean(),
   /** A volume without a name by the user: made for this container, or for the one from which it has its volumes. */

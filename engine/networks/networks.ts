@@ -228,6 +228,12 @@ export class Networks implements Disposable {
     return this.store.endpointsOf(containerId);
   }
 
+  /** The ports that a container shows as exposed: none where all its networks are internal, as in dockerd. */
+  exposedPorts(containerId: string, ports: Readonly<Record<string, unknown>> | null = {}): string[] {
+    const isInternal = ({ networkId }: Endpoint): boolean => this.store.network(networkId)?.custom?.internal === true;
+    return this.endpointsOf(containerId).every(isInternal) ? [] : Object.keys(ports ?? {});
+  }
+
   /** Notes the calls to plugins after the end of an endpoint, in the same commit. Returns whether there are any. */
   queueCleanup(network: NetworkRecord, endpoint: Endpoint, isGateway: boolean): boolean {
     const { cleanupCalls } = this.driverOf(network);

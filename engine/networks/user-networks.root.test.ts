@@ -190,7 +190,7 @@ suite('networks of users', { concurrency: false }, () => {
   test('an internal network has no way out and publishes nothing', async () => {
     await create('inner', { Internal: true, ...ipam({ Subnet: '10.4.0.0/24' }) });
     const HostConfig = { NetworkMode: 'inner', PortBindings: { '80/tcp': [{ HostPort: '8102' }] } };
-    await engine.run(['sleep', '1000'], { HostConfig }, 'inner-a');
+    await engine.run(['sleep', '1000'], { HostConfig, ExposedPorts: { '81/tcp': {} } }, 'inner-a');
     await runs('inner-b', 'inner');
     await engine.onHost(['ip', 'address', 'add', '198.51.100.1/32', 'dev', 'lo']);
 

@@ -62,7 +62,14 @@ export const configFields: Readonly<Record<string, readonly Probe[]>> = {
 
 /** The fields of HostConfig. */
 export const hostConfigFields: Readonly<Record<string, readonly Probe[]>> = {
-  Binds: [value(['named:/b', '{dir}/folder:/t:ro'], 'touch /b/x; touch /t/x'), value(['aa:/b', 'cc:/b']), value(['x'])],
+  Binds: [
+    value(['named:/b', '{dir}/folder:/t:ro'], 'touch /b/x; touch /t/x'),
+    value(['aa:/b', 'cc:/b']),
+    value(['x']),
+    value(['/:/b:ro']),
+    value(['/:/b:ro,rprivate']),
+    value(['/:/b:ro,slave']),
+  ],
   ContainerIDFile: [value('/x')],
   LogConfig: [
     value({ Type: 'json-file', Config: { 'max-size': '1m' } }),

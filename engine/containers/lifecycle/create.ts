@@ -115,7 +115,8 @@ function checkCreation(
   const limitBytes = writableLimit(hostConfig.StorageOpt);
   if (limitBytes !== undefined) engine.layers.writable.limits.check(NO_QUOTAS);
   checkUser({ user: config.User, groupAdd: hostConfig.GroupAdd ?? [] });
-  const requested = requestedMounts(engine.containers, hostConfig, Object.keys(config.Volumes ?? {}));
+  const { dataRoot } = engine.config;
+  const requested = requestedMounts(engine.containers, hostConfig, Object.keys(config.Volumes ?? {}), dataRoot);
   const described: Container = {
     id,
     name: nameOf(engine.containers, name),

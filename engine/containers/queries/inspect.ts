@@ -66,6 +66,7 @@ export function aroundOf(
     config: engine.config,
     now: engine.clock.now(),
     endpoints,
+    exposed: engine.networks.exposedPorts(container.id, container.config.ExposedPorts),
     imageName: imageNameOf(engine.images, container),
     health: engine.health.of(container.id),
     execIds: whole ? engine.execs.runningIn(container.id) : [],

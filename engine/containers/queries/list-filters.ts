@@ -126,7 +126,7 @@ function portFilter({ networks }: InspectNeeds, filters: Filters): Test {
   return ({ id, config }) =>
     listedPorts({
       endpoints: networks.endpointsOf(id),
-      exposed: Object.keys(config.ExposedPorts ?? {}),
+      exposed: networks.exposedPorts(id, config.ExposedPorts),
     }).some(
       ({ PublicPort, PrivatePort, Type }) =>
         published.some((range) => isWithin(range, PublicPort, Type)) ||

@@ -13,7 +13,7 @@ export function prepareBindSources({ mounts }: Pick<Container, 'mounts'>): void 
   for (const mount of mounts) {
     if (mount.type !== 'bind') continue;
     if (!existsSync(mount.source)) makeSource(mount);
-    checkPropagation(mount);
+    if (mount.isSlaveByDefault !== true) checkPropagation(mount);
   }
 }
 

@@ -52,7 +52,7 @@ function specOf(
     path: 'sleep',
     args: ['1'],
     hostConfig,
-    mounts: (hostConfig.Binds ?? []).map(parseBind),
+    mounts: (hostConfig.Binds ?? []).map((bind) => parseBind(bind, '/var/lib/gantry')),
     config: { Hostname: 'box', Domainname: '', User: '', Tty: false, WorkingDir: '', Env: [], ...config },
   } as unknown as Container;
   const description = describeContainer(container, {

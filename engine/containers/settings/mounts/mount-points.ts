@@ -7,8 +7,11 @@ import type { MountSpec } from '../host-config/host-config-schema.ts';
 
 const PROPAGATIONS = ['private', 'rprivate', 'shared', 'rshared', 'slave', 'rslave'];
 
-/** Reads `source:destination[:modes]` or `destination`; a source without a slash names a volume. Throws `invalid`. */
-export function parseBind(bind: string): MountPoint {
+/**
+ * Reads `source:destination[:modes]` or `destination`; a source without a slash names a volume. `dataRoot` is the daemon's.
+ * Throws `invalid`.
+ */
+export function parseBind(bind: string, dataRoot: string): MountPoint {
   const parts = bind.split(':');
   const [first = '', second, modes = ''] = parts;
   if (parts.length > 3 || first === '' || second === '') throw invalid(bind);
@@ -22,7 +25,7 @@ export function parseBind(bind: string): MountPoint {
   };
   if (first.startsWith('/')) {
     if (!isCopied) refuseField('bind', 'VolumeOptions');
-    return { ...bindMount(first, destinationOf(second, bind, 'bind'), writable, propagation), mode: modes };
+    return { ...bindMount(first, destinationOf(second, bind, 'bind'), writable, propagation, dataRoot), mode: modes };
   }
   if (propagation !== undefined) refuseField('volume', 'BindOptions');
   const mode = modes === '' ? 'z' : modes;
@@ -44,7 +47,7 @@ export function parseModes(modes: string, ...further: readonly (readonly string[
 }
 
 /** An entry of `Mounts`. Throws `invalid`, also for a missing folder of a bind, which is not created, as in docker. */
-export function parseMount(spec: MountSpec): MountPoint {
+export function parseMount(spec: MountSpec, dataRoot: string): MountPoint {
   const { Type = '', Target = '' } = spec;
   const type = readType(Type);
   const check = (wrong: boolean, what: string): void => refuseIf(wrong, mountError(Type, what));
@@ -61,7 +64,7 @@ export function parseMount(spec: MountSpec): MountPoint {
       check(Propagation !== '' && !PROPAGATIONS.includes(Propagation), `invalid propagation mode: ${Propagation}`);
       check(!Source.startsWith('/'), `invalid mount path: '${Source}' mount path must be absolute`);
       check(!existsSync(Source), `bind source path does not exist: ${Source}`);
-      const mount = bindMount(Source, destination, !ReadOnly, Propagation || undefined);
+      const mount = bindMount(Source, destination, !ReadOnly, Propagation || undefined, dataRoot);
       return { ...mount, mustExist: true, ...(NonRecursive && { recursive: false }) };
     }
     case 'volume':
@@ -89,17 +92,36 @@ export function volumeMount(name: string, destination: string, mode: string, wri
   };
 }
 
-function bindMount(source: string, destination: string, writable: boolean, propagation = 'rprivate'): MountPoint {
+function bindMount(
+  source: string,
+  destination: string,
+  writable: boolean,
+  propagation: string | undefined,
+  dataRoot: string,
+): MountPoint {
+  const path = posix.normalize(source);
+  const touchesData = contains(path, dataRoot) || contains(dataRoot, path);
+  if (touchesData && propagation !== undefined && !['rslave', 'rshared'].includes(propagation)) {
+    const wanted = 'must use either propagation mode "rslave" or "rshared" when mount source is within the daemon root';
+    const facts = `daemon root: "${dataRoot}", bind mount source: "${path}", propagation: "${propagation}"`;
+    throw new EngineError('invalid', `invalid mount config: ${wanted}, ${facts}`);
+  }
   return {
     type: 'bind',
-    source: posix.normalize(source),
+    source: path,
     destination,
     mode: '',
     writable,
-    propagation,
+    // A private copy of the engine's mounts would keep them from being unmounted.
+    propagation: propagation ?? (touchesData ? 'rslave' : 'rprivate'),
+    ...(touchesData && propagation === undefined && { isSlaveByDefault: true }),
     copyUp: false,
     anonymous: false,
   };
+}
+
+function contains(folder: string, path: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
 }
 
 function tmpfsMount(destination: string, writable: boolean, options: string): MountPoint {

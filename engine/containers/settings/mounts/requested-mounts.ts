@@ -15,6 +15,7 @@ export function requestedMounts(
   containers: ContainerStore,
   hostConfig: HostConfig,
   volumePaths: readonly string[],
+  dataRoot: string,
 ): RequestedMount[] {
   const driver = { DriverConfig: { Name: hostConfig.VolumeDriver } };
   const byPath = new Map<string, RequestedMount>();
@@ -22,8 +23,11 @@ export function requestedMounts(
     for (const mount of borrowedMounts(containers, source)) byPath.set(mount.destination, { mount, volume: {} });
   }
   const own = [
-    ...(hostConfig.Binds ?? []).map((bind) => ({ mount: parseBind(bind), volume: driver })),
-    ...(hostConfig.Mounts ?? []).map((spec) => ({ mount: parseMount(spec), volume: spec.VolumeOptions ?? {} })),
+    ...(hostConfig.Binds ?? []).map((bind) => ({ mount: parseBind(bind, dataRoot), volume: driver })),
+    ...(hostConfig.Mounts ?? []).map((spec) => ({
+      mount: parseMount(spec, dataRoot),
+      volume: spec.VolumeOptions ?? {},
+    })),
   ];
   const scratch = Object.keys(hostConfig.Tmpfs ?? {}).map(pathOf);
   refuseDuplicates([...scratch, ...own.map(({ mount }) => mount.destination)]);
@@ -88,6 +92,7 @@ function borrowedMounts(containers: ContainerStore, source: string): MountPoint[
   const modes = parseModes(more.join(':'));
   return findOtherContainer(containers, ref).mounts.map((mount) => ({
     ...mount,
+    mode: '',
     copyUp: false, // an anonymous volume stays one: the last of its containers removes it
     writable: mount.writable && !modes.includes('ro'),
   }));
