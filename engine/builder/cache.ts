@@ -4,7 +4,7 @@ import { runConfigOf } from '../records/run-config.ts';
 import type { CacheSources } from './cache-sources.ts';
 
 /**
- * Earlier steps: the newest child of an image that was made with the same settings and the same command. After the
+ * Earlier steps: the newest child of an image that a build here has made with the same settings and the same command. After the
  * first miss no further step of a stage is looked up.
  */
 export class StepCache {
@@ -32,7 +32,8 @@ export class StepCache {
 
   #local(parentId: string | undefined, config: RunConfig): Image | undefined {
     return this.#images
-      .childrenOf(parentId)
+      .builtOn(parentId)
+      .filter(({ wireContainerConfig: { Cmd } }) => isSameList([Cmd ?? []].flat() as string[], config.Cmd)) // cheap
       .filter(({ wireContainerConfig }) => isSame(runConfigOf(wireContainerConfig), config))
       .reduce<Image | undefined>(
         (best, image) => (best === undefined || isNewer(image, best) ? image : best),

@@ -11,6 +11,8 @@ const ImageRecord = Type.Object({
   json: Type.String(),
   parentId: Type.Optional(Type.String()),
   taggedAt: Type.Optional(Instant),
+  /** A step of a build on this machine; others are no cache of builds, whatever their history says. */
+  isBuiltHere: Type.Optional(Type.Boolean()),
 });
 export type ImageRecord = Readonly<Static<typeof ImageRecord>>;
 

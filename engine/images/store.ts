@@ -151,6 +151,19 @@ export class ImageStore {
     this.#images.change(id, (record) => ({ ...record, parentId }));
   }
 
+  /** Records that a build on this machine has made the image, on top of its parent. */
+  setBuiltHere(id: string, parentId: string | undefined): void {
+    if (!this.#images.has(id)) notFound(id);
+    const parent = parentId === undefined ? {} : { parentId };
+    this.#images.change(id, (record) => ({ ...record, ...parent, isBuiltHere: true }));
+  }
+
+  /** The images on top of this one that builds on this machine have made; of undefined: those without a parent. */
+  builtOn(id: string | undefined): Image[] {
+    const children = this.#images.in('parent', id ?? '');
+    return children.filter(({ isBuiltHere }) => isBuiltHere === true).map((record) => this.#imageOf(record));
+  }
+
   /** Gives an image a name, and removes the name from the image that had it. A name has a tag or a digest. */
   refer(reference: Reference, imageId: string): void {
     if (!this.#images.has(imageId)) notFound(imageId);

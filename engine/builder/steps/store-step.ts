@@ -14,8 +14,6 @@ export function storeStep(state: StageState, made: Made): void {
   refuseLargeSettings(made.containerConfig); // with the arguments of a RUN
   const child = childImage(engine, { parent, config, author, ...made });
   state.build.addStored(child.json.length);
-  const image = engine.images.insert(child.id, child.json, ({ id }) => {
-    if (parent !== undefined) engine.images.setParent(id, parent.id);
-  });
+  const image = engine.images.insert(child.id, child.json, ({ id }) => engine.images.setBuiltHere(id, parent?.id));
   state.goOn(engine.images.get(image.id) ?? image);
 }
