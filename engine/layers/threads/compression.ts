@@ -17,8 +17,10 @@ const MAGIC: readonly (readonly [Compression, readonly number[]])[] = [
 ];
 export const MAGIC_BYTES = 6;
 const CHUNK_BYTES = 256 * 1024;
-/** A frame may ask for a window of gigabytes; no tool writes more than this by default. */
-const ZSTD_WINDOW_LOG = 27;
+/** A frame may ask for a window of gigabytes; tools ask for 8 MiB up to level 19, and for this at level 20. */
+const ZSTD_WINDOW_LOG = 25;
+/** Memory of xz, which needs 65 MiB at its highest level. */
+const XZ_MEMORY_MIB = 128;
 
 /** The compression, from the first bytes of a file. */
 export function detectCompression(head: Uint8Array): Compression {
@@ -136,7 +138,9 @@ function inProcess(stream: Transform): Decompressor {
 
 /** Runs the system's program, which reads and writes at its own pace. */
 function byTool(tool: 'xz' | 'bzip2'): Decompressor {
-  const child = spawn(tool, ['-dc'], { stdio: ['pipe', 'pipe', 'pipe'] });
+  const limit = tool === 'xz' ? [`--memlimit-decompress=${XZ_MEMORY_MIB}MiB`] : [];
+  const env = { PATH: process.env.PATH, LC_ALL: 'C' };
+  const child = spawn(tool, ['-dc', ...limit], { stdio: ['pipe', 'pipe', 'pipe'], env });
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
   let complaint = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -145,6 +149,8 @@ function byTool(tool: 'xz' | 'bzip2'): Decompressor {
   child.once('error', reject);
   child.once('close', (code, signal) => {
     if (code === 0) resolve();
+    else if (/memory usage limit/i.test(complaint))
+      reject(badArchive(`its xz data needs more than ${XZ_MEMORY_MIB} MiB`));
     else reject(badArchive(complaint.trim() || `${tool} ended with ${code ?? signal}`));
   });
   return {
@@ -185,6 +191,9 @@ function explainCompressionError(error: unknown, compression: Compression): unkn
   }
   if (hasCode(error, 'Z_BUF_ERROR') || hasCode(error, 'ZSTD_error_srcSize_wrong')) {
     return badArchive(`its ${compression} data is cut`, error);
+  }
+  if (hasCode(error, 'ZSTD_error_frameParameter_windowTooLarge')) {
+    return badArchive(`its zstd data needs a window of more than ${2 ** (ZSTD_WINDOW_LOG - 20)} MiB`, error);
   }
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code.startsWith('Z_') || code.startsWith('ZSTD_')) return badArchive(`its ${compression} data is damaged`, error);
