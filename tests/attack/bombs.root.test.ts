@@ -13,7 +13,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 import { build, contextOf } from '../build/compared.ts';
 
 const MB = 1024 * 1024;
-/** Of the daemon, for an archive that is four times the disk. */
+/** Growth of the daemon, for an archive of four times the disk. */
 const MAX_GROWTH_MB = 64;
 const TAR = { headers: { 'Content-Type': 'application/x-tar' } };
 

@@ -185,7 +185,7 @@ suite('the cache of builds', { concurrency: false }, () => {
     assert.deepEqual(built.RootFS.Layers, honest.RootFS.Layers);
   });
 
-  test('ignores a commit of a container whose command looks like a step', async () => {
+  test('ignores a commit of a container with the command of a step', async () => {
     const honest = await removedStep('FROM busybox\nENV A=b', {});
     const { Cmd } = honest.ContainerConfig;
     const id = await engine.create(Cmd, { Env: honest.Config.Env });
