@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { issue, newKey } from '@gantry/engine/cluster/ca/certificates.ts';
 import type { Authority } from '@gantry/engine/cluster/state/records.ts';
+import { FROM_LEADER_LIMITS } from '@gantry/engine/cluster/wire/allowance.ts';
 import { Channel } from '@gantry/engine/cluster/wire/channel.ts';
 import { WireClient } from '@gantry/engine/cluster/wire/client.ts';
 import { FromLeader, type FromNode } from '@gantry/engine/cluster/wire/schemas.ts';
@@ -59,7 +60,10 @@ class SimulatedNode {
       this.#client === undefined ? connect(place) : await this.#client.upgrade(place, '/v1/session', ANSWER_MS);
     socket.on('error', () => undefined);
     if (this.#client === undefined) socket.write(`${this.#id}\n`);
-    const channel: Channel<typeof FromLeader, FromNode> = new Channel(socket, FromLeader, {
+    const channel: Channel<typeof FromLeader, FromNode> = new Channel(socket, {
+      schema: FromLeader,
+      limits: FROM_LEADER_LIMITS,
+      clock: systemClock,
       receive: (message) => {
         if (message.say === 'welcome') this.#begin();
         if (message.say === 'tasks') this.#take(message);

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
-import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { DESCRIPTION, RawSession } from '@gantry/testing/cluster/raw-session.ts';
 import { Services } from '@gantry/testing/cluster/services.ts';
 
@@ -48,12 +49,21 @@ const BROKEN: readonly object[] = [
   [],
 ];
 
+/** Five thousand containers in a network that does not exist. */
+const REFUSED = {
+  say: 'attachments',
+  wanted: Array.from({ length: 5000 }, (_, index) => ({ id: `${index}`, network: 'x', name: 'x', aliases: [] })),
+};
+const MAX_GROWTH_MB = 64;
+
 /** Addresses that no other machine reaches, or the kernel takes for no tunnel from here. */
 const IMPOSSIBLE = ['::1', 'fe80::1', '2001:db8::1', '127.0.0.1', '10.77.0.1'];
 
 suite('a worker that breaks the rules', { concurrency: false }, () => {
   let hosts: ClusterHosts;
   let [manager, worker]: ClusterHost[] = [];
+  /** Id of the network `open`. */
+  let open = '';
   before(async () => {
     hosts = await ClusterHosts.start(2, { image: true });
     [manager, worker] = hosts.hosts;
@@ -62,7 +72,9 @@ suite('a worker that breaks the rules', { concurrency: false }, () => {
     await manager!.node('host2', ({ Status }) => Status.State === 'ready');
     await worker!.engine.kill();
     const body = { Name: 'open', Driver: 'overlay', Attachable: true };
-    assert.equal((await manager!.engine.post('/networks/create', body)).status, 201);
+    const made = await manager!.engine.post<{ Id: string }>('/networks/create', body);
+    assert.equal(made.status, 201);
+    open = made.body.Id;
   });
   after(async () => await hosts[Symbol.asyncDispose]());
 
@@ -124,7 +136,7 @@ suite('a worker that breaks the rules', { concurrency: false }, () => {
     await services.create('bad', {}, { TaskTemplate: { Placement: { Constraints } } });
     const { tasks } = await session.heard(({ say, tasks }) => say === 'tasks' && (tasks as unknown[]).length > 0);
     const [{ assignment }] = tasks as [{ assignment: { id: string } }];
-    const status = { state: 'failed', timestamp: NOW, message: 'é'.repeat(100_000), error: 'x'.repeat(3_000_000) };
+    const status = { state: 'failed', timestamp: NOW, message: 'é'.repeat(100_000), error: 'x'.repeat(1_500_000) };
 
     session.say({ say: 'report', number: 1, tasks: [{ id: assignment.id, status }] });
 
@@ -139,4 +151,37 @@ suite('a worker that breaks the rules', { concurrency: false }, () => {
     assert.equal(manager!.engine.log.match(/this manager leads the cluster/g)?.length, 1);
     await services.remove('bad');
   });
+
+  for (const [name, count, message] of [
+    ['beats', 30_000, () => ({ say: 'beat' })],
+    ['large reports', 40, () => report({ error: 'x'.repeat(1_000_000) })],
+    ['refused containers', 40, () => REFUSED],
+    ['questions', 40_000, (network: string) => ({ say: 'withdrawing', number: 1, network })],
+  ] as const) {
+    test(`${count} ${name} of a node that does not read cost the leader little`, async () => {
+      await using other = await RawSession.open(worker!, manager!);
+      other.say({ say: 'another reason, as one in a row is logged once' });
+      await other.over();
+      const { pid, log } = manager!.engine;
+      await using session = await RawSession.open(worker!, manager!, { reads: false });
+      session.say(hello({ hostname: 'host2' }));
+      const beforeMb = memoryMbOf(pid);
+
+      session.send(`${JSON.stringify(message(open))}\n`.repeat(count));
+      session.say({ say: `over: ${name}` }); // where nothing before ends the session
+
+      await eventually(`the end of the session for ${name}`, async () => {
+        const reasons = new RegExp(`it does not read what it is sent|it does not wait for answers|over: ${name}`);
+        return await Promise.resolve(reasons.test(manager!.engine.log.slice(log.length)) || undefined);
+      });
+      const grownMb = memoryMbOf(pid) - beforeMb;
+      assert.ok(grownMb < MAX_GROWTH_MB, `the daemon has grown by ${grownMb} MB`);
+      await manager!.updateNode('host2', { Labels: { after: name } });
+    });
+  }
 });
+
+/** The most that a process has used, in MB. */
+function memoryMbOf(pid: number): number {
+  return Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+}

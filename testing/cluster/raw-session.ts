@@ -8,7 +8,7 @@ import { eventually, type ClusterHost } from './hosts.ts';
 
 /** Opens a session of a node on port 2377, and copies bytes: from the standard input to it, from it to the standard output. */
 const PIPE = `
-const [address, root, cert, key] = JSON.parse(process.argv[1]);
+const [address, root, cert, key, reads] = JSON.parse(process.argv[1]);
 const { request } = process.getBuiltinModule('node:https');
 const headers = { Connection: 'Upgrade', Upgrade: 'gantry-session', 'Content-Length': '0' };
 const options = { method: 'POST', ca: root, cert, key, servername: 'swarm-manager', headers, agent: false };
@@ -17,7 +17,7 @@ sent.on('upgrade', (answer, socket) => {
   socket.on('error', () => process.exit());
   socket.on('close', () => process.exit());
   process.stdin.pipe(socket);
-  socket.pipe(process.stdout);
+  if (reads) socket.pipe(process.stdout);
 });
 sent.on('response', ({ statusCode }) => { console.error('refused with ' + statusCode); process.exit(1); });
 sent.on('error', (error) => { console.error(error.message); process.exit(1); });
@@ -53,7 +53,7 @@ export class RawSession implements AsyncDisposable {
     if (!worker.engine.hasEnded) throw new Error(`the daemon of ${worker.name} would replace this session`);
     const file = readFileSync(join(worker.engine.directory, 'data/cluster/member.json'), 'utf8');
     const { root, certificate, key } = JSON.parse(file) as Record<string, string>;
-    const words = JSON.stringify([`${manager.ip}:2377`, root, certificate, key]);
+    const words = JSON.stringify([`${manager.ip}:2377`, root, certificate, key, reads]);
     const child = spawn('nsenter', [`--net=${worker.engine.netns}`, process.execPath, '-e', PIPE, words], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });

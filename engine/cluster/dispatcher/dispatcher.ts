@@ -2,15 +2,17 @@ import type { Turns } from '../leader/turns.ts';
 import type { Stored } from '../state/records.ts';
 import type { Commit, Replica } from '../state/replica.ts';
 import type { FromLeader } from '../wire/schemas.ts';
-import type { NodeTemplate, ReportMessage, TasksMessage } from '../wire/task-messages.ts';
+import type { ReportMessage, TasksMessage } from '../wire/task-messages.ts';
 import { assignmentOf, isAssigned, nodeTemplate, templateKey } from './assignments.ts';
 import { applyReport } from './reports.ts';
 
 type Needs = Readonly<{ replica: Replica; turns: Turns }>;
 type Send = (message: FromLeader) => void;
 
-/** Tasks in one message: a line of some 100 KB. */
+/** Tasks in one message: a line of some 100 KB with small templates. */
 const TASKS_AT_ONCE = 200;
+/** A message ends with the task whose template or credentials reach this. */
+const MAX_MESSAGE_LETTERS = 1024 * 1024;
 
 /** Messages that a node got in its session. */
 class Listener {
@@ -33,10 +35,17 @@ class Listener {
   tell(replica: Replica, tasks: readonly Stored<'task'>[], gone: readonly string[] = []): void {
     const news = tasks.filter((task) => this.#isNews(task));
     const lost = gone.filter((id) => this.#told.delete(id));
-    for (let from = 0; from < Math.max(news.length, lost.length); from += TASKS_AT_ONCE) {
-      const until = from + TASKS_AT_ONCE;
-      this.#send(this.#message(replica, news.slice(from, until), lost.slice(from, until)));
+    let message = emptyMessage(lost);
+    let letters = 0;
+    for (const task of news) {
+      if (message.tasks.length >= TASKS_AT_ONCE || letters > MAX_MESSAGE_LETTERS) {
+        this.#send(message);
+        message = emptyMessage();
+        letters = 0;
+      }
+      letters += this.#add(message, replica, task);
     }
+    if (message.tasks.length + message.gone.length > 0) this.#send(message);
   }
 
   #isNews(task: Stored<'task'>): boolean {
@@ -46,17 +55,22 @@ class Listener {
     return true;
   }
 
-  #message(replica: Replica, tasks: readonly Stored<'task'>[], gone: readonly string[]): TasksMessage {
-    const templates: Record<string, NodeTemplate> = {};
-    for (const key of new Set(tasks.map(templateKey))) {
-      if (this.#templates.has(key)) continue;
-      const template = nodeTemplate(replica, key);
-      if (template === undefined) continue;
-      this.#templates.add(key);
-      templates[key] = template;
-    }
-    return { say: 'tasks', templates, tasks: tasks.map((task) => assignmentOf(replica, task)), gone: [...gone] };
+  /** Adds a task to a message, and its template if the node does not know that. Returns the letters of what may be long. */
+  #add(message: TasksMessage, replica: Replica, task: Stored<'task'>): number {
+    const sent = assignmentOf(replica, task);
+    message.tasks.push(sent);
+    const letters = sent.auth?.length ?? 0;
+    const key = templateKey(task);
+    const template = this.#templates.has(key) ? undefined : nodeTemplate(replica, key);
+    if (template === undefined) return letters;
+    this.#templates.add(key);
+    message.templates[key] = template;
+    return letters + JSON.stringify(template).length;
   }
+}
+
+function emptyMessage(gone: string[] = []): TasksMessage {
+  return { say: 'tasks', templates: {}, tasks: [], gone };
 }
 
 /**

@@ -9,6 +9,7 @@ import type { NetworkPush } from '../networks/push.ts';
 import type { NodeRecord, NodeState } from '../state/records.ts';
 import type { Replica } from '../state/replica.ts';
 import { clusterOf } from '../state/view.ts';
+import { FROM_NODE_LIMITS } from '../wire/allowance.ts';
 import { Channel } from '../wire/channel.ts';
 import { FromNode, type FromLeader } from '../wire/schemas.ts';
 import type { ReportMessage } from '../wire/task-messages.ts';
@@ -24,12 +25,14 @@ type Needs = Pick<Engine, 'background' | 'clock' | 'log'> &
   }>;
 type Hello = Extract<FromNode, { say: 'hello' }>;
 type Withdrawing = Extract<FromNode, { say: 'withdrawing' }>;
-type Session = { channel: Channel<typeof FromNode, FromLeader> };
+type Session = { channel: Channel<typeof FromNode, FromLeader>; pending: number };
 
 const MISSED_BEATS = 3;
 /** Under a new leader nodes first have to find it. */
 const MISSED_AT_FIRST = 6;
 const LOOK_MS = 250;
+/** Messages of a node that are not handled yet: one that waits for answers has a few. */
+const MAX_PENDING = 1000;
 
 /**
  * The nodes that talk to the leader. One that misses three beats is down; one not yet heard by this leader, six.
@@ -63,7 +66,11 @@ export class Sessions implements Disposable {
     this.#sessions.get(id)?.channel[Symbol.dispose]();
     this.#heardMs.set(id, performance.now());
     const session: Session = {
-      channel: new Channel(socket, FromNode, {
+      pending: 0,
+      channel: new Channel(socket, {
+        schema: FromNode,
+        limits: FROM_NODE_LIMITS,
+        clock: this.#needs.clock,
         receive: (message) => this.#receive(id, session, message),
         refused: (reason) => this.#logRefusal(id, reason),
       }),
@@ -112,7 +119,7 @@ export class Sessions implements Disposable {
   #greet(id: string, session: Session, { description, address, syncs }: Hello): void {
     const { replica } = this.#needs;
     const { channel } = session;
-    this.#run('greet a node', id, async () => {
+    this.#run('greet a node', id, session, async () => {
       await this.#change(id, (node) => ({
         ...node,
         description,
@@ -134,40 +141,48 @@ export class Sessions implements Disposable {
     });
   }
 
-  #store(id: string, { channel }: Session, report: ReportMessage): void {
+  #store(id: string, session: Session, report: ReportMessage): void {
     const { dispatcher } = this.#needs;
-    this.#run('store the states of tasks', id, async () => {
-      await dispatcher.hear(id, report, (message) => channel.send(message));
+    this.#run('store the states of tasks', id, session, async () => {
+      await dispatcher.hear(id, report, (message) => session.channel.send(message));
     });
   }
 
-  #attach(id: string, { channel }: Session, wanted: readonly WantedAttachment[]): void {
+  #attach(id: string, session: Session, wanted: readonly WantedAttachment[]): void {
     const { turns } = this.#needs;
-    this.#run('store the containers in networks', id, async () => {
+    this.#run('store the containers in networks', id, session, async () => {
       const { result } = await turns.write((draft, now) => storeAttachments(draft, id, wanted, now));
-      for (const refusal of result) channel.send({ say: 'unattached', ...refusal });
+      for (const refusal of result) session.channel.send({ say: 'unattached', ...refusal });
     });
   }
 
-  #withdraw(id: string, { channel }: Session, { number, network }: Withdrawing): void {
-    this.#run('see that nodes have heard of a withdrawal', id, async () => {
+  #withdraw(id: string, session: Session, { number, network }: Withdrawing): void {
+    this.#run('see that nodes have heard of a withdrawal', id, session, async () => {
       await this.#needs.networks.heard(network);
-      channel.send({ say: 'withdrawn', number });
+      session.channel.send({ say: 'withdrawn', number });
     });
   }
 
   /** Handles a message of a node, which sends it again to the next leader. */
-  #run(name: string, node: string, work: () => Promise<void>): void {
+  #run(name: string, node: string, session: Session, work: () => Promise<void>): void {
+    if (session.pending >= MAX_PENDING) return this.#refuse(node, session, 'it does not wait for answers');
+    session.pending += 1;
     this.#needs.background.run(name, { node }, async () => {
       try {
         await work();
       } catch (error) {
         if (error instanceof LeadershipLost) return;
         if (!(error instanceof EngineError && error.kind === 'invalid')) throw error;
-        this.#logRefusal(node, error.message);
-        this.end(node);
+        this.#refuse(node, session, error.message);
+      } finally {
+        session.pending -= 1;
       }
     });
+  }
+
+  #refuse(node: string, { channel }: Session, reason: string): void {
+    this.#logRefusal(node, reason);
+    channel[Symbol.dispose]();
   }
 
   get #periodMs(): number {

@@ -1,6 +1,7 @@
 import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
+import { FROM_LEADER_LIMITS } from '../wire/allowance.ts';
 import { Channel } from '../wire/channel.ts';
 import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
 import { FromLeader, type FromNode } from '../wire/schemas.ts';
@@ -114,7 +115,10 @@ export class Session implements AsyncDisposable {
         channel[Symbol.dispose]();
       }
     };
-    const channel: Channel<typeof FromLeader, FromNode> = new Channel(socket, FromLeader, {
+    const channel: Channel<typeof FromLeader, FromNode> = new Channel(socket, {
+      schema: FromLeader,
+      limits: FROM_LEADER_LIMITS,
+      clock,
       receive,
       refused: (reason) => {
         failure = new EngineError('failed', `the leader broke the protocol of sessions: ${reason}`);

@@ -1,7 +1,7 @@
-import { sleep, type Clock } from '../../lib/clock.ts';
+import { settlesWithin, sleep, type Clock } from '../../lib/clock.ts';
 import { SharedRuns } from '../../lib/shared-runs.ts';
 import type { Unattached } from '../../networks/overlay/attachment.ts';
-import type { NetworkNews } from '../../networks/overlay/members.ts';
+import type { Member, NetworkNews } from '../../networks/overlay/members.ts';
 import type { Replica } from '../state/replica.ts';
 import type { Change } from '../state/view.ts';
 import { networkForNodes, Topology } from './topology.ts';
@@ -20,8 +20,11 @@ type Session = Readonly<{ send: Send; known: Set<string>; canSync: boolean }> & 
 
 /** Whoever asks has half a second: a thousand nodes whose tasks end at once make a few rounds. */
 const ROUND_MS = 200;
-/** Members in one message: what fits into a line with much room left. */
+/** As long as a node waits whose tasks end: one that answers nobody keeps no question open. */
+const MAX_ANSWER_SECONDS = 5;
+/** Members in one message, and letters of their names: what fits into a line with much room left. */
 const MAX_MEMBERS = 20_000;
+const MAX_NAME_LETTERS = 1024 * 1024;
 
 /** Tells the nodes who is in the networks in which they have a part: all at first, then the changes of each commit. */
 export class NetworkPush implements Disposable {
@@ -84,7 +87,7 @@ export class NetworkPush implements Disposable {
     const heard = Promise.withResolvers<void>();
     session.question = { number: this.#number, heard };
     session.send({ say: 'sync', number: this.#number });
-    await heard.promise;
+    await settlesWithin(heard.promise, MAX_ANSWER_SECONDS, this.#clock);
   }
 
   #commit(changes: readonly Change[]): void {
@@ -104,7 +107,7 @@ export class NetworkPush implements Disposable {
           session.known.add(id);
           this.#sendWhole(node, session.send, id);
         } else if (members.length + gone.length > 0) {
-          session.send({ say: 'network', news: { id, members, gone } });
+          sendChanges(session.send, id, members, gone);
         }
       }
     }
@@ -123,11 +126,36 @@ export class NetworkPush implements Disposable {
     const network = this.#replica.get('network', id);
     const local = this.#replica.get('node', node)?.status.address;
     if (network === undefined || local === undefined) return;
-    const all = this.#topology.membersIn(id);
     const whole = { network: networkForNodes(network), local };
-    send({ say: 'network', news: { id, whole, members: all.slice(0, MAX_MEMBERS), gone: [] } });
-    for (let at = MAX_MEMBERS; at < all.length; at += MAX_MEMBERS) {
-      send({ say: 'network', news: { id, members: all.slice(at, at + MAX_MEMBERS), gone: [] } });
-    }
+    const [first = [], ...others] = inPieces(this.#topology.membersIn(id));
+    send({ say: 'network', news: { id, whole, members: first, gone: [] } });
+    for (const members of others) send({ say: 'network', news: { id, members, gone: [] } });
   }
+}
+
+function sendChanges(send: Send, id: string, members: readonly Member[], gone: string[]): void {
+  const [first = [], ...others] = inPieces(members);
+  send({ say: 'network', news: { id, members: first, gone } });
+  for (const piece of others) send({ say: 'network', news: { id, members: piece, gone: [] } });
+}
+
+/** Members for one message each. */
+function inPieces(members: readonly Member[]): Member[][] {
+  const pieces: Member[][] = [[]];
+  let letters = 0;
+  for (const member of members) {
+    if (letters > MAX_NAME_LETTERS || pieces.at(-1)!.length >= MAX_MEMBERS) {
+      pieces.push([]);
+      letters = 0;
+    }
+    pieces.at(-1)!.push(member);
+    letters += lettersOf(member);
+  }
+  return pieces;
+}
+
+function lettersOf(member: Member): number {
+  if (member.kind === 'node') return 0;
+  const aliases = member.kind === 'task' ? [] : member.aliases;
+  return aliases.reduce((letters, alias) => letters + alias.length, member.name.length);
 }

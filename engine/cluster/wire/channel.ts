@@ -3,14 +3,16 @@ import type { Duplex } from 'node:stream';
 import type { Static, TSchema } from 'typebox';
 
 import { parseBoundedJson, UnboundedJsonError } from '../../lib/bounded-json.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
+import { Allowance, type ChannelLimits } from './allowance.ts';
 
-const MAX_LINE_LETTERS = 8 * 1024 * 1024;
-/** A node gets all of its tasks in one message. */
-const MAX_VALUES = 1_000_000;
-/** Bytes that the other side has not read yet, besides one message: it may have all tasks. */
-const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
+const MAX_UNSENT_BYTES = 32 * 1024 * 1024;
+const MAX_UNSENT_MESSAGES = 10_000;
+/** A short message, or a piece of one, costs as much work as so many bytes. */
+const MIN_COST_BYTES = 1024;
 const MAX_REASON_LETTERS = 300;
+const TOO_LONG = 'a line is too long';
 
 type Handlers<S extends TSchema> = Readonly<{
   receive: (message: Static<S>) => void;
@@ -18,60 +20,97 @@ type Handlers<S extends TSchema> = Readonly<{
   refused?: (reason: string) => void;
 }>;
 
+type Settings<S extends TSchema> = Handlers<S> &
+  Readonly<{
+    /** Union of messages by their field `say`; a line against it ends the connection. */
+    schema: S;
+    limits: ChannelLimits;
+    clock: Clock;
+  }>;
+
 /**
- * JSON lines over a connection, both ways. `schema` is a union of messages by their field `say`; a line against it ends the
- * connection.
+ * JSON lines over a connection, both ways. The other side is read no faster than it may send, and loses the connection when it
+ * does not read.
  */
 export class Channel<S extends TSchema, Out> implements Disposable {
   /** Resolves when the connection is over, whoever ended it. */
   readonly closed: Promise<void>;
   readonly #socket: Duplex;
-  readonly #handlers: Handlers<S>;
+  readonly #settings: Settings<S>;
+  readonly #check: ReturnType<typeof lazyCheck<S>>;
+  readonly #allowance: Allowance;
+  readonly #decoder = new TextDecoder();
+  #pause: Disposable | undefined;
   #rest = '';
+  #unsent = 0;
 
-  constructor(socket: Duplex, schema: S, handlers: Handlers<S>) {
+  constructor(socket: Duplex, settings: Settings<S>) {
     this.#socket = socket;
-    this.#handlers = handlers;
-    const check = lazyCheck(schema);
+    this.#settings = settings;
+    this.#check = lazyCheck(settings.schema);
+    this.#allowance = new Allowance(settings.limits);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.closed = promise;
     socket.on('error', () => undefined); // 'close' follows
-    socket.once('close', () => resolve());
-    socket.once('end', () => socket.destroy());
-    const decoder = new TextDecoder();
-    socket.on('data', (chunk: Buffer) => {
-      const lines = (this.#rest + decoder.decode(chunk, { stream: true })).split('\n');
-      this.#rest = lines.pop()!;
-      for (const line of lines) {
-        if (socket.destroyed) return;
-        const message = parsed(line);
-        if (check.Check(message)) handlers.receive(message);
-        else this.#refuse(mistakeIn(schema, message));
-      }
-      if (this.#rest.length > MAX_LINE_LETTERS) this.#refuse('a line is too long');
+    socket.once('close', () => {
+      this.#pause?.[Symbol.dispose]();
+      resolve();
     });
+    socket.once('end', () => socket.destroy());
+    socket.on('data', (chunk: Buffer) => this.#take(chunk));
   }
 
-  /** Ends the connection if the other side does not read. */
   send(message: Out): void {
     if (this.#socket.destroyed) return;
-    if (this.#socket.writableLength > MAX_UNREAD_BYTES) this.#refuse('messages are not read');
-    else this.#socket.write(`${JSON.stringify(message)}\n`);
+    this.#unsent += 1;
+    this.#socket.write(`${JSON.stringify(message)}\n`, () => {
+      this.#unsent -= 1;
+    });
+    if (this.#socket.writableLength > MAX_UNSENT_BYTES || this.#unsent > MAX_UNSENT_MESSAGES)
+      this.#refuse('it does not read what it is sent');
   }
 
   [Symbol.dispose](): void {
     this.#socket.destroy();
   }
 
+  #take(chunk: Buffer): void {
+    const [first = '', ...others] = this.#decoder.decode(chunk, { stream: true }).split('\n');
+    this.#rest += first;
+    for (const next of others) {
+      const line = this.#rest;
+      this.#rest = next;
+      this.#receive(line);
+      if (this.#socket.destroyed) return;
+    }
+    if (this.#isTooLong(this.#rest)) return this.#refuse(TOO_LONG);
+    const waitMs = this.#allowance.take(chunk.length + (others.length + 1) * MIN_COST_BYTES);
+    if (waitMs === 0) return;
+    this.#socket.pause();
+    this.#pause = this.#settings.clock.after(waitMs, () => this.#socket.resume());
+  }
+
+  #receive(line: string): void {
+    const { schema, limits, receive } = this.#settings;
+    if (this.#isTooLong(line)) return this.#refuse(TOO_LONG);
+    const message = parsed(line, limits.maxValues);
+    if (this.#check.Check(message)) receive(message);
+    else this.#refuse(mistakeIn(schema, message));
+  }
+
+  #isTooLong(line: string): boolean {
+    return line.length > this.#settings.limits.maxLineLetters;
+  }
+
   #refuse(reason: string): void {
     this.#socket.destroy();
-    this.#handlers.refused?.(reason.slice(0, MAX_REASON_LETTERS));
+    this.#settings.refused?.(reason.slice(0, MAX_REASON_LETTERS));
   }
 }
 
-function parsed(text: string): unknown {
+function parsed(text: string, maxValues: number): unknown {
   try {
-    return parseBoundedJson(text, { maxValues: MAX_VALUES });
+    return parseBoundedJson(text, { maxValues });
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof UnboundedJsonError) return undefined;
     throw error;

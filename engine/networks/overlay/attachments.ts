@@ -11,6 +11,8 @@ import { containersIn, type Member } from './members.ts';
 
 /** As long as dockerd waits for a manager. */
 const ANSWER_MS = 20_000;
+/** All of a node's in one message: a leader ends the session of a node whose line is longer than 2 MB. */
+const MAX_MESSAGE_BYTES = 1.5 * 1024 * 1024;
 
 const Row = Type.Object({
   ...WantedAttachment.properties,
@@ -77,11 +79,17 @@ export class Attachments {
       throw new EngineError('failed', `a node has ${MAX_ATTACHMENTS} containers in networks of the cluster at most`);
     }
     const id = newId();
+    const wanted = { id, network, name, aliases: usableAliases(aliases), ...(ip !== undefined && { ip }) };
+    if (!isWithin(MAX_MESSAGE_BYTES, [...this.#rows.all(), wanted])) {
+      throw new EngineError(
+        'failed',
+        'the names of the containers in networks of the cluster are 1.5 MB on a node at most',
+      );
+    }
     const waiting = Promise.withResolvers<Row>();
     const late = new EngineError('failed', 'no manager has answered in time');
     using _timer = this.#settings.clock.after(ANSWER_MS, () => waiting.reject(late));
     this.#waiting.set(id, waiting);
-    const wanted = { id, network, name, aliases: usableAliases(aliases), ...(ip !== undefined && { ip }) };
     this.#rows.put({ ...wanted, isThere: false });
     this.#tellAll();
     try {
