@@ -19,6 +19,7 @@ export async function createNetwork(
 ): Promise<{ id: string; warning: string }> {
   const name = body.Name ?? '';
   refuseIf(name.trim() === '', `invalid name: ${name}`);
+  refuseLater(body);
   if (isPredefinedName(name)) {
     throw new EngineError('forbidden', `operation is not permitted on predefined ${name} network `);
   }
@@ -44,6 +45,14 @@ export async function createNetwork(
   });
   const warning = same === undefined ? '' : `Network with name ${name} (id : ${same.id}) already exists`;
   return { id: network.id, warning };
+}
+
+/** Kinds of networks that are not built yet: without a refusal a client would get another kind. */
+function refuseLater({ Ingress, ConfigOnly, ConfigFrom }: CreateNetworkBody): void {
+  const isLater = { Ingress: Ingress === true, ConfigOnly: ConfigOnly === true, ConfigFrom: !!ConfigFrom?.Network };
+  for (const [field, isAsked] of Object.entries(isLater)) {
+    if (isAsked) throw new EngineError('notImplemented', `networks with ${field} are not implemented yet`);
+  }
 }
 
 /** Throws on workers and outside of a cluster. */

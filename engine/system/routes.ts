@@ -28,6 +28,13 @@ export const systemRoutes =
     http.head('/_ping', { handler: ping });
   };
 
+const PING_HEADERS = {
+  'Builder-Version': '1',
+  'Cache-Control': 'no-cache, no-store, must-revalidate',
+  Pragma: 'no-cache',
+};
+
+/** Clients ask it first: nobody may keep the answer, and `Builder-Version` says that there is no BuildKit. */
 function ping(_request: ApiRequest, reply: Reply): Reply {
-  return reply.type('text/plain; charset=utf-8').send('OK');
+  return reply.headers(PING_HEADERS).type('text/plain; charset=utf-8').send('OK');
 }

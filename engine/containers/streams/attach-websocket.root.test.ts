@@ -14,9 +14,9 @@ class Client {
   readonly pieces: (string | Buffer)[] = [];
   #check: () => void = () => undefined;
 
-  constructor(engine: TestEngine, path: string) {
+  constructor(engine: TestEngine, path: string, version = '1.24') {
     const dispatcher = new Agent({ connect: { socketPath: engine.socketPath } });
-    this.socket = new WebSocket(`ws://engine/v1.24${path}`, { dispatcher });
+    this.socket = new WebSocket(`ws://engine/v${version}${path}`, { dispatcher });
     this.socket.binaryType = 'arraybuffer';
     this.socket.addEventListener('message', ({ data }) => {
       this.pieces.push(typeof data === 'string' ? data : Buffer.from(data as ArrayBuffer));
@@ -42,7 +42,7 @@ class Client {
 suite('attach by websocket', { concurrency: false }, () => {
   let engine: TestEngine;
   before(async () => {
-    engine = await TestEngine.start();
+    engine = await TestEngine.start({ flags: ['--max-api-version=1.28'] });
   });
   after(async () => await engine[Symbol.asyncDispose]());
 
@@ -56,6 +56,21 @@ suite('attach by websocket', { concurrency: false }, () => {
     await client.closed;
 
     assert.ok(client.pieces.every((piece) => typeof piece === 'string'));
+  });
+
+  test('messages are text below 1.28, then binary', async () => {
+    const kinds: string[][] = [];
+    for (const version of ['1.27', '1.28']) {
+      const id = await engine.create(['echo', 'größe'], { Tty: true });
+      const client = new Client(engine, `/containers/${id}/attach/ws?logs=1&stream=1&stdout=1`, version);
+      await once(client.socket, 'open');
+      await engine.post(`/containers/${id}/start`);
+      await client.closed;
+      assert.equal(client.text, 'größe\r\n');
+      kinds.push([...new Set(client.pieces.map((piece) => typeof piece))]);
+    }
+
+    assert.deepEqual(kinds, [['string'], ['object']]);
   });
 
   test('without a terminal the bytes come without frames', async () => {

@@ -6,6 +6,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { headerLines } from '../headers.ts';
 import type { Reply } from '../reply.ts';
 import type { ApiRequest } from '../request.ts';
+import { isBelow } from '../versions/api-version.ts';
 import { FrameDecoder } from './frames.ts';
 import { takeOver } from './hijack.ts';
 import { encodeMessage, GOING, MessageDecoder, PROTOCOL_ERROR } from './websocket-frames.ts';
@@ -24,7 +25,8 @@ export function prepareWebSocket(request: ApiRequest, reply: Reply): () => Duple
   const accept = createHash('sha1').update(`${key}${GUID}`).digest('base64');
   const upgrade = ['HTTP/1.1 101 Switching Protocols', 'Upgrade: websocket', 'Connection: Upgrade'];
   const head = [...upgrade, `Sec-WebSocket-Accept: ${accept}`, ...headerLines(reply.getHeaders()), '', ''];
-  return () => new WebSocketStream(takeOver(request, reply, head.join('\r\n')));
+  const isBinary = !isBelow(request.apiVersion, '1.28');
+  return () => new WebSocketStream(takeOver(request, reply, head.join('\r\n')), isBinary);
 }
 
 /** For a stream in 8-byte frames whose reader wants the bare bytes. */
@@ -35,11 +37,12 @@ export function withoutFrames(client: Duplex): Duplex {
 /**
  * A websocket as a stream of bytes.
  *
- * Like dockerd at this version it sends text, so that a browser's terminal can show it, but only where the bytes are
- * whole characters: a browser closes the connection on anything else. The rest is sent as binary.
+ * Clients from 1.28 on get binary messages. Like dockerd it sends text to older ones, so that a browser's terminal can
+ * show it, but only where the bytes are whole characters: a browser closes the connection on anything else.
  */
 class WebSocketStream extends Duplex {
   readonly #socket: Duplex;
+  readonly #isBinary: boolean;
   readonly #decoder: MessageDecoder;
   /** The beginning of a character whose other bytes have not come. */
   #half: Buffer = Buffer.alloc(0);
@@ -47,9 +50,10 @@ class WebSocketStream extends Duplex {
   #ping: Buffer | undefined;
   #isAnswering = false;
 
-  constructor(socket: Duplex) {
+  constructor(socket: Duplex, isBinary: boolean) {
     super({ allowHalfOpen: true });
     this.#socket = socket;
+    this.#isBinary = isBinary;
     this.#decoder = new MessageDecoder({
       onData: (bytes) => {
         if (!this.push(bytes)) socket.pause();
@@ -74,7 +78,7 @@ class WebSocketStream extends Duplex {
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
     const bytes = this.#half.length === 0 ? chunk : Buffer.concat([this.#half, chunk]);
     const whole = bytes.length - danglingBytes(bytes);
-    const isText = isUtf8(bytes.subarray(0, whole));
+    const isText = !this.#isBinary && isUtf8(bytes.subarray(0, whole));
     this.#half = isText ? Buffer.from(bytes.subarray(whole)) : Buffer.alloc(0);
     const sent = isText ? bytes.subarray(0, whole) : bytes;
     if (sent.length === 0 || this.#send(isText ? 'text' : 'binary', sent)) done();
