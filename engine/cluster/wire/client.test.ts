@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { suite, test } from 'node:test';
+
+import { Type } from 'typebox';
+
+import { systemClock } from '../../lib/clock.ts';
+import { issue, newAuthority, newKey } from '../ca/certificates.ts';
+import { WireClient } from './client.ts';
+
+const now = systemClock.now();
+const root = newAuthority('root', now);
+
+/** Address of a manager that answers every request, also an upgrade, with this text. */
+async function answering(parts: DisposableStack, text: string): Promise<string> {
+  const { publicKey, privateKey } = newKey();
+  const wanted = { subject: { name: 'x' }, publicKey, now, lifeSeconds: 3600, dnsNames: ['swarm-manager'] };
+  const server = createServer({ cert: issue(root, wanted), key: privateKey }, (_request, response) => {
+    response.writeHead(400, { Connection: 'close' }).end(text);
+  }).listen(0, '127.0.0.1');
+  parts.defer(() => server.close());
+  await once(server, 'listening');
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+suite('a manager that answers badly', () => {
+  for (const text of ['hello', '', '['.repeat(100_000), 'null', '{"kind":7}', '{"__proto__":{"kind":"conflict"}}']) {
+    test(`is an error: ${text.slice(0, 40)}`, async () => {
+      using parts = new DisposableStack();
+      const address = await answering(parts, text);
+      using client = new WireClient({ root: root.certificate }, systemClock);
+
+      await assert.rejects(client.upgrade(address, '/v1/session', 60_000));
+      await assert.rejects(client.ask(address, '/v1/ping', {}, Type.Object({}), 60_000));
+    });
+  }
+});
