@@ -1,10 +1,15 @@
 import { closeSync, fstatSync, openSync, read, readSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
+import { bytesPassed } from '../../host/garbage.ts';
 import type { LogLines } from '../log-line.ts';
 import { inodeBefore, PACKED, unpack } from './packed.ts';
 
 const CHUNK_BYTES = 512 * 1024;
+/** Bytes of all readers at a time, each of which may wait for a slow client with its chunk. */
+const MAX_BYTES_OF_READERS = 4 * 1024 * 1024;
+const MIN_CHUNK_BYTES = 16 * 1024;
+let readers = 0;
 /** Enough for 100 usual lines, so that a short tail costs one read. */
 const TAIL_BYTES = 16 * 1024;
 const NEWLINE = 0x0a;
@@ -61,24 +66,31 @@ export class LogFile implements Disposable {
 
   async *drain(lines: LogLines, limit: number): AsyncGenerator<Buffer> {
     await this.ready();
-    for (let data: Buffer | undefined = this.#rest; data !== undefined; data = await this.#read(limit)) {
-      const { rest, frames } = lines.decode(data, 0);
-      this.#rest = data.subarray(rest);
-      if (frames.length > 0) yield frames;
-      if (lines.ended) return;
+    readers += 1;
+    try {
+      for (let data: Buffer | undefined = this.#rest; data !== undefined; data = await this.#read(limit)) {
+        const { rest, frames } = lines.decode(data, 0);
+        this.#rest = data.subarray(rest);
+        if (frames.length > 0) yield frames;
+        if (lines.ended) return;
+      }
+    } finally {
+      readers -= 1;
     }
   }
 
   /** The rest and the bytes that follow it; undefined at the end of the file, or at the limit. */
   async #read(limit: number): Promise<Buffer | undefined> {
     if (limit === Infinity) this.#restartWhenTruncated();
-    const wanted = Math.min(CHUNK_BYTES, limit - this.#position);
+    const share = Math.max(MIN_CHUNK_BYTES, Math.trunc(MAX_BYTES_OF_READERS / readers));
+    const wanted = Math.min(CHUNK_BYTES, share, limit - this.#position);
     if (wanted <= 0) return undefined;
     const chunk = Buffer.allocUnsafe(this.#rest.length + Math.min(wanted, this.#expected()));
     this.#rest.copy(chunk);
     const bytes = await readAt(this.#descriptor, chunk, this.#rest.length, this.#position);
     if (bytes === 0) return undefined;
     this.#position += bytes;
+    if (readers > 1) bytesPassed(chunk.length);
     return chunk.subarray(0, this.#rest.length + bytes);
   }
 
