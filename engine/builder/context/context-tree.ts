@@ -11,8 +11,8 @@ export type ContextNode = Entry & { children?: Map<string, ContextNode>; sorted?
 const MAX_LINKS = 255;
 /** Walks take a part of the stack for each. */
 const MAX_DEPTH = 1000;
-/** Entries of a context, each of which takes some 300 bytes of memory. */
-const MAX_ENTRIES = 1_000_000;
+/** Entries of a context, each of which takes some 400 bytes of memory. */
+const MAX_ENTRIES = 500_000;
 
 /** The entries of a context: names in folders. */
 export class ContextTree {
