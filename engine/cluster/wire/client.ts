@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 
 import type { Static, TSchema } from 'typebox';
 
+import { parseBoundedJson } from '../../lib/bounded-json.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError, hasCode, type ErrorKind } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
@@ -64,7 +65,7 @@ export class WireClient implements Disposable {
     signal?: AbortSignal,
   ): Promise<Static<S>> {
     const { status, text } = await this.#request(address, path, body, milliseconds, signal);
-    const value: unknown = text === '' ? {} : JSON.parse(text);
+    const value: unknown = text === '' ? {} : parseBoundedJson(text);
     if (status >= 400) throw refusalOf(status, value);
     if (!lazyCheck(answer).Check(value)) throw new Error(`${address} answers ${path} in a way that is not understood`);
     return value;
@@ -84,7 +85,9 @@ export class WireClient implements Disposable {
       resolve(socket);
     });
     outgoing.once('response', (response) => {
-      textOf(response).then((text) => reject(refusalOf(response.statusCode ?? 500, JSON.parse(text))), reject);
+      textOf(response)
+        .then((text) => reject(refusalOf(response.statusCode ?? 500, parseBoundedJson(text))))
+        .catch(reject);
     });
     outgoing.once('error', (error) => reject(notReached(error, address)));
     outgoing.end();
