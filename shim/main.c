@@ -11,53 +11,51 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Before the start the daemon still has the inherited connection, and waits for its greeting. */
-void fail(const char *what)
-{
-    if (phase == WAITING) dprintf(CONTROL_FD, "refused %s: %s\n", what, strerror(errno));
-    exit(1);
+// Before the start the daemon still has the inherited connection, and waits for its greeting.
+void fail(const char *what) {
+  if (phase == WAITING) dprintf(CONTROL_FD, "refused %s: %s\n", what, strerror(errno));
+  exit(1);
 }
 
-static void take_descriptors(void)
-{
-    if (options.netns) fcntl(NETNS_FD, F_SETFD, FD_CLOEXEC);
-    else close(NETNS_FD);
-    fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
-    if (fcntl(CONTROL_FD, F_SETFL, O_NONBLOCK) < 0) exit(1);
-    syscall(SYS_close_range, CONTROL_FD + 1, ~0U, 0); /* descriptors that the daemon's parent leaked */
+static void take_descriptors(void) {
+  if (options.netns)
+    fcntl(NETNS_FD, F_SETFD, FD_CLOEXEC);
+  else
+    close(NETNS_FD);
+  fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
+  if (fcntl(CONTROL_FD, F_SETFL, O_NONBLOCK) < 0) exit(1);
+  syscall(SYS_close_range, CONTROL_FD + 1, ~0U, 0); // descriptors that the daemon's parent leaked
 }
 
-static bool may_leave(void)
-{
-    if (phase == WAITING) return !has_clients(true); /* the daemon died before it said `start` */
-    if (!gone) return false;
-    if (phase == FAILED) return true;
-    return !has_clients(false) && (released || !has_clients(true));
+static bool may_leave(void) {
+  if (phase == WAITING) return !has_clients(true); // the daemon died before it said `start`
+  if (!gone) return false;
+  if (phase == FAILED) return true;
+  return !has_clients(false) && (released || !has_clients(true));
 }
 
-int main(int argc, char **argv)
-{
-    parse_arguments(argc, argv);
-    take_descriptors();
-    umask(077);
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) fail("become the subreaper");
-    spare_from_oom();
-    enter_own_mounts();
-    borrow_memory();
-    if (chdir(options.directory) < 0) fail("enter the directory");
-    forget_last_run();
-    open_loop();
-    watch_children(child_ended);
-    prepare_streams();
-    if (options.log_path != NULL) open_log();
-    listen_for_clients();
-    add_client(CONTROL_FD, true);
-    for (;;) {
-        settle_clients();
-        update_output();
-        if (may_leave()) break;
-        wait_for_events();
-    }
-    if (!gone) stop_listening();
-    return 0;
+int main(int argc, char **argv) {
+  parse_arguments(argc, argv);
+  take_descriptors();
+  umask(077);
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) fail("become the subreaper");
+  spare_from_oom();
+  enter_own_mounts();
+  borrow_memory();
+  if (chdir(options.directory) < 0) fail("enter the directory");
+  forget_last_run();
+  if (!open_loop()) fail("epoll");
+  watch_children(child_ended);
+  prepare_streams();
+  if (options.log_path != NULL) open_log();
+  listen_for_clients();
+  add_client(CONTROL_FD, true);
+  for (;;) {
+    settle_clients();
+    update_output();
+    if (may_leave()) break;
+    wait_for_events();
+  }
+  if (!gone) stop_listening();
+  return 0;
 }

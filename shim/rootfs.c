@@ -11,102 +11,92 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void close_file(FILE **file)
-{
-    if (*file != NULL) fclose(*file);
+static void close_file(FILE **file) {
+  if (*file != NULL) fclose(*file);
 }
 
-/* Mount points are written with blanks and backslashes as three octal digits. */
-static void unescape(char *path)
-{
-    char *to = path;
-    for (const char *from = path; *from; to++) {
-        if (*from == '\\' && strlen(from) >= 4) {
-            *to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
-            from += 4;
-        } else {
-            *to = *from++;
-        }
+// Mount points are written with blanks and backslashes as three octal digits.
+static void unescape(char *path) {
+  char *to = path;
+  for (const char *from = path; *from; to++) {
+    if (*from == '\\' && strlen(from) >= 4) {
+      *to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
+      from += 4;
+    } else {
+      *to = *from++;
     }
-    *to = 0;
+  }
+  *to = 0;
 }
 
-/*
- * The clone of the host's mounts includes the daemon's mounts of containers at this moment, for copies. Those of other
- * containers would stay busy as long as we live. Only mounts that are private are dropped: others would be unmounted on
- * the host as well. Returns whether our own root is among them: the kernel wants one mount of a writable layer, so it
- * is ours as well.
- */
-static bool drop_other_roots(void)
-{
-    bool is_mounted = false;
-    char target[PATH_MAX], folder[PATH_MAX];
-    if (realpath(options.rootfs_target, target) == NULL) return false;
-    snprintf(folder, sizeof folder, "%s", target);
-    for (int up = 0; up < 2; up++) {
-        char *slash = strrchr(folder, '/');
-        if (slash == NULL || slash == folder) return false;
-        *slash = 0;
-    }
-    size_t length = strlen(folder);
-    __attribute__((cleanup(close_file))) FILE *mounts = fopen("/proc/self/mountinfo", "re");
-    char line[2 * PATH_MAX], path[PATH_MAX], optional[64];
-    while (mounts != NULL && fgets(line, sizeof line, mounts) != NULL) {
-        if (sscanf(line, "%*s %*s %*s %*s %4095s %*s %63s", path, optional) != 2) continue;
-        unescape(path);
-        if (strncmp(path, folder, length) != 0 || path[length] != '/' || strcmp(optional, "-") != 0) continue;
-        if (strcmp(path, target) == 0) is_mounted = true;
-        else umount2(path, MNT_DETACH);
-    }
-    return is_mounted;
+// The clone of the host's mounts includes the daemon's mounts of containers at this moment, for copies. Those of other
+// containers would stay busy as long as we live. Only mounts that are private are dropped: others would be unmounted on
+// the host as well. Returns whether our own root is among them: the kernel wants one mount of a writable layer, so it
+// is ours as well.
+static bool drop_other_roots(void) {
+  bool is_mounted = false;
+  char target[PATH_MAX], folder[PATH_MAX];
+  if (realpath(options.rootfs_target, target) == NULL) return false;
+  snprintf(folder, sizeof folder, "%s", target);
+  for (int up = 0; up < 2; up++) {
+    char *slash = strrchr(folder, '/');
+    if (slash == NULL || slash == folder) return false;
+    *slash = 0;
+  }
+  size_t length = strlen(folder);
+  __attribute__((cleanup(close_file))) FILE *mounts = fopen("/proc/self/mountinfo", "re");
+  char line[2 * PATH_MAX], path[PATH_MAX], optional[64];
+  while (mounts != NULL && fgets(line, sizeof line, mounts) != NULL) {
+    if (sscanf(line, "%*s %*s %*s %*s %4095s %*s %63s", path, optional) != 2) continue;
+    unescape(path);
+    if (strncmp(path, folder, length) != 0 || path[length] != '/' || strcmp(optional, "-") != 0) continue;
+    if (strcmp(path, target) == 0)
+      is_mounted = true;
+    else
+      umount2(path, MNT_DETACH);
+  }
+  return is_mounted;
 }
 
-/* Two mounts may show the same folder; only the mount id differs. */
-static int mount_id(int fd)
-{
-    char path[40], line[64];
-    int id = -1;
-    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
-    __attribute__((cleanup(close_file))) FILE *info = fopen(path, "re");
-    while (info != NULL && fgets(line, sizeof line, info) != NULL && sscanf(line, "mnt_id: %d", &id) != 1) continue;
-    return id;
+// Two mounts may show the same folder; only the mount id differs.
+static int mount_id(int fd) {
+  char path[40], line[64];
+  int id = -1;
+  snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+  __attribute__((cleanup(close_file))) FILE *info = fopen(path, "re");
+  while (info != NULL && fgets(line, sizeof line, info) != NULL && sscanf(line, "mnt_id: %d", &id) != 1) continue;
+  return id;
 }
 
-/*
- * In a chroot the mount namespace has another root than we, and a process that enters the namespace of a container,
- * such as an exec, would get that root: the machine's. So our root becomes the root of our own namespace. Mounts and
- * unmounts here must not be visible on the host, hence no shared mounts.
- */
-static void leave_chroot(void)
-{
-    char path[PATH_MAX];
-    AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    AUTO_CLOSE int mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-    /* Entering a namespace, even one's own, leads to its root. */
-    if (root < 0 || mounts < 0 || setns(mounts, CLONE_NEWNS) < 0) fail("look for the outermost root");
-    AUTO_CLOSE int outermost = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (outermost < 0) fail("look at the root");
-    if (mount_id(root) == mount_id(outermost)) return;
-    if (fchdir(root) < 0 || getcwd(path, sizeof path) == NULL) fail("enter the root");
-    /* Only a mount can become the root. */
-    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 || mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0)
-        fail("mount the root");
-    if (chdir(path) < 0 || syscall(SYS_pivot_root, ".", ".") < 0) fail("change the root");
-    if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0) fail("drop the outer root");
+// In a chroot the mount namespace has another root than we, and a process that enters the namespace of a container,
+// such as an exec, would get that root: the machine's. So our root becomes the root of our own namespace. Mounts and
+// unmounts here must not be visible on the host, hence no shared mounts.
+static void leave_chroot(void) {
+  char path[PATH_MAX];
+  AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  AUTO_CLOSE int mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+  // Entering a namespace, even one's own, leads to its root.
+  if (root < 0 || mounts < 0 || setns(mounts, CLONE_NEWNS) < 0) fail("look for the outermost root");
+  AUTO_CLOSE int outermost = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (outermost < 0) fail("look at the root");
+  if (mount_id(root) == mount_id(outermost)) return;
+  if (fchdir(root) < 0 || getcwd(path, sizeof path) == NULL) fail("enter the root");
+  // Only a mount can become the root.
+  if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 || mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0)
+    fail("mount the root");
+  if (chdir(path) < 0 || syscall(SYS_pivot_root, ".", ".") < 0) fail("change the root");
+  if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0) fail("drop the outer root");
 }
 
-/*
- * The root file system is mounted in a mount namespace of our own: when the container and we are gone, the kernel
- * drops it. The clone keeps the propagation of the host's mounts, so that shared binds work; the daemon has made its
- * data folder private, so that this mount does not show on the host.
- */
-void enter_own_mounts(void)
-{
-    if (options.rootfs_target == NULL) return;
-    if (unshare(CLONE_NEWNS) < 0) fail("unshare mounts");
-    leave_chroot();
-    if (drop_other_roots()) return;
-    /* Relative lower folders keep the options below the kernel's limit of one page. */
-    if (chdir(options.rootfs_base) < 0) fail("enter the layers");
-    if (mount("overlay", options.rootfs_target, "overlay", 0, options.rootfs_options) < 0) fail("mount the root");
+// The root file system is mounted in a mount namespace of our own: when the container and we are gone, the kernel
+// drops it. The clone keeps the propagation of the host's mounts, so that shared binds work; the daemon has made its
+// data folder private, so that this mount does not show on the host.
+void enter_own_mounts(void) {
+  if (options.rootfs_target == NULL) return;
+  if (unshare(CLONE_NEWNS) < 0) fail("unshare mounts");
+  leave_chroot();
+  if (drop_other_roots()) return;
+  // Relative lower folders keep the options below the kernel's limit of one page.
+  if (chdir(options.rootfs_base) < 0) fail("enter the layers");
+  if (mount("overlay", options.rootfs_target, "overlay", 0, options.rootfs_options) < 0) fail("mount the root");
 }

@@ -6,10 +6,18 @@ import { dirname, join } from 'node:path';
  * Lists the things that a run of tests has to remove: mounts, processes, files and cgroups of the run, and the links and
  * tables of the network namespace that it runs in. One line each, to compare before and after.
  *
- * `folder` is the run's temporary folder. Things of other runs and of the user's own daemon do not name it.
+ * `folder` is the run's temporary folder. Things of other runs and of the user's own daemon do not name it. An empty cgroup names
+ * nothing: it counts unless another engine runs (`isAlone`).
  */
-export function findLeftovers(folder: string): string[] {
-  return [...mounts(folder), ...links(), ...tables(), ...cgroups(folder), ...processes(folder), ...files(folder)];
+export function findLeftovers(folder: string, isAlone = !othersRun(folder)): string[] {
+  return [
+    ...mounts(folder),
+    ...links(),
+    ...tables(),
+    ...cgroups(folder, isAlone),
+    ...processes(folder),
+    ...files(folder),
+  ];
 }
 
 function mounts(folder: string): string[] {
@@ -35,12 +43,11 @@ function tables(): string[] {
 
 const GROUPS = ['{gantry*,docker}/*', 'system.slice/{gantry,docker}-*.scope'];
 
-/** Cgroups of containers in which no process runs, or one of the run. */
-function cgroups(folder: string): string[] {
+function cgroups(folder: string, isAlone: boolean): string[] {
   return globSync(GROUPS.map((group) => `/sys/fs/cgroup/{,*/}${group}/cgroup.procs`))
     .filter((path) => {
       const pids = read(path).split('\n').filter(Boolean);
-      return pids.length === 0 || pids.some((pid) => hasRootIn(pid, folder));
+      return pids.length === 0 ? isAlone : pids.some((pid) => hasRootIn(pid, folder));
     })
     .map((path) => `cgroup ${dirname(path)}`);
 }
@@ -50,11 +57,20 @@ function files(folder: string): string[] {
 }
 
 function processes(folder: string): string[] {
+  return programsOfTests()
+    .filter(({ pid }) => isOfRun(pid, folder))
+    .map(({ pid, command }) => `process ${pid} ${command.slice(0, 80)}`);
+}
+
+function othersRun(folder: string): boolean {
+  return programsOfTests().some(({ pid }) => !isOfRun(pid, folder));
+}
+
+function programsOfTests(): { pid: string; command: string }[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map((pid) => ({ pid, command: read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ') }))
-    .filter(({ pid, command }) => isProgramOfTests(command) && isOfRun(pid, folder))
-    .map(({ pid, command }) => `process ${pid} ${command.slice(0, 80)}`);
+    .filter(({ command }) => isProgramOfTests(command));
 }
 
 function isProgramOfTests(command: string): boolean {
@@ -79,7 +95,8 @@ function read(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && /^(ENOENT|ESRCH|ENODEV)$/.test(String(error.code))) return '';
+    if (error instanceof Error && 'code' in error && /^(ENOENT|ESRCH|ENODEV|EINVAL)$/.test(String(error.code)))
+      return '';
     throw error;
   }
 }

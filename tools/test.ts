@@ -43,7 +43,7 @@ const { passed, failed, skipped, told, seconds } = await runTestFiles(root, file
   stallMs: 600_000,
   wholeMs: 4_800_000, // CI ends a run after 90 minutes
   print: (said) => process.stdout.write(said),
-  leftovers: noRoot ? () => [] : findLeftovers,
+  leftovers: noRoot ? () => [] : (folder) => findLeftovers(folder),
 });
 console.log('\nlongest files:');
 for (const each of seconds.slice(0, SHOWN_FILES)) console.log(`${each.seconds.toFixed(1)} s  ${each.file}`);

@@ -7,29 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NOBODY 65534
 #define TICK_MS 100
 #define WORDS_OF_PORT 4
-
-int poll_fd;
-uint64_t now_ms;
-
-static uint64_t clock_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-bool watch_fd(int fd, uint32_t events, struct watch *watch) {
-  struct epoll_event event = {.events = events, .data.ptr = watch};
-  return epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
-}
 
 static void fail(const char *what) {
   perror(what);
@@ -81,9 +65,7 @@ int main(int argc, char **argv) {
     setrlimit(RLIMIT_NOFILE, &limit);
   }
   drop_rights();
-  poll_fd = epoll_create1(EPOLL_CLOEXEC);
-  if (poll_fd < 0) fail("epoll_create1");
-  now_ms = clock_ms();
+  if (!open_loop()) fail("epoll");
   for (char **words = argv + 2; *words != NULL; words += WORDS_OF_PORT) {
     struct target target;
     if (!read_target(words[2], words[3], &target)) fail(words[2]);
@@ -92,10 +74,7 @@ int main(int argc, char **argv) {
     (strcmp(words[0], "tcp") == 0 ? serve_tcp : serve_udp)(fd, &target);
   }
   for (bool is_busy = false;;) {
-    struct epoll_event event; // one at a time: handling one may close others
-    int count = epoll_wait(poll_fd, &event, 1, is_busy ? 0 : TICK_MS);
-    now_ms = clock_ms();
-    if (count == 1) ((struct watch *)event.data.ptr)->ready(event.data.ptr, event.events);
+    wait_for_event(is_busy ? 0 : TICK_MS);
     is_busy = go_on_tcp();
     expire_udp();
   }

@@ -6,21 +6,13 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-// Handler of a ready descriptor; the first member of every watched object.
-struct watch {
-  void (*ready)(struct watch *watch, uint32_t events);
-};
+#include "../loop/loop.h"
 
 // Where a published port leads.
 struct target {
   struct sockaddr_storage address;
   socklen_t length;
 };
-
-extern int poll_fd;
-extern uint64_t now_ms;
-
-bool watch_fd(int fd, uint32_t events, struct watch *watch);
 
 // Serves a listening or bound socket from now on.
 void serve_tcp(int fd, const struct target *target);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #define BACKLOG 4096
@@ -94,7 +93,7 @@ static void free_connection(struct connection *one) {
   connections--;
   for (struct listener *each = listeners; each != NULL; each = each->next) {
     if (!each->is_waiting) continue;
-    each->is_waiting = !watch_fd(each->fd, EPOLLIN, &each->watch);
+    each->is_waiting = !watch_change(&each->watch, EPOLLIN);
   }
 }
 
@@ -127,10 +126,11 @@ static void connect_to(const struct target *target, int client) {
   int fd = socket(target->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (one == NULL || fd < 0) goto refused;
   if (connect(fd, (const struct sockaddr *)&target->address, target->length) != 0 && errno != EINPROGRESS) goto refused;
-  one->client = (struct side){.watch = {side_ready}, .connection = one, .fd = client};
-  one->target = (struct side){.watch = {side_ready}, .connection = one, .fd = fd};
+  one->client = (struct side){.connection = one, .fd = client};
+  one->target = (struct side){.connection = one, .fd = fd};
   one->is_connecting = true;
-  if (!watch_fd(client, EDGES, &one->client.watch) || !watch_fd(fd, EDGES, &one->target.watch)) goto refused;
+  if (!watch_fd(&one->client.watch, client, EDGES, side_ready)) goto refused;
+  if (!watch_fd(&one->target.watch, fd, EDGES, side_ready)) goto refused;
   connections++;
   return;
 refused:
@@ -145,8 +145,9 @@ static void accept_client(struct watch *watch, uint32_t events) {
   int client = connections < CONNECTIONS_MAX ? accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC) : -1;
   if (client >= 0) {
     connect_to(&listener->target, client);
-  } else if (connections > 0 && (connections == CONNECTIONS_MAX || errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
-    epoll_ctl(poll_fd, EPOLL_CTL_DEL, listener->fd, NULL);
+  } else if (connections > 0 &&
+             (connections == CONNECTIONS_MAX || errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
+    watch_pause(&listener->watch);
     listener->is_waiting = true;
   }
 }
@@ -154,7 +155,7 @@ static void accept_client(struct watch *watch, uint32_t events) {
 void serve_tcp(int fd, const struct target *target) {
   struct listener *listener = calloc(1, sizeof *listener);
   if (listener == NULL || listen(fd, BACKLOG) != 0) abort();
-  *listener = (struct listener){.watch = {accept_client}, .fd = fd, .target = *target, .next = listeners};
+  *listener = (struct listener){.fd = fd, .target = *target, .next = listeners};
   listeners = listener;
-  if (!watch_fd(fd, EPOLLIN, &listener->watch)) abort();
+  if (!watch_fd(&listener->watch, fd, EPOLLIN, accept_client)) abort();
 }

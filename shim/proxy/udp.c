@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #define FLOWS_MAX 1024
@@ -74,9 +73,9 @@ static struct flow *flow_of(const struct server *server, const struct sockaddr_i
   struct flow *one = calloc(1, sizeof *one);
   int fd = socket(server->target.address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (one == NULL || fd < 0) goto refused;
-  *one = (struct flow){.watch = {answer}, .fd = fd, .server = server, .client = *client, .used_ms = now_ms, .next = flows};
+  *one = (struct flow){.fd = fd, .server = server, .client = *client, .used_ms = now_ms, .next = flows};
   if (connect(fd, (const struct sockaddr *)&server->target.address, server->target.length) != 0) goto refused;
-  if (!watch_fd(fd, EPOLLIN, &one->watch)) goto refused;
+  if (!watch_fd(&one->watch, fd, EPOLLIN, answer)) goto refused;
   flows = one;
   count++;
   return one;
@@ -112,6 +111,6 @@ void expire_udp(void) {
 void serve_udp(int fd, const struct target *target) {
   struct server *server = calloc(1, sizeof *server);
   if (server == NULL) abort();
-  *server = (struct server){.watch = {ask}, .fd = fd, .target = *target};
-  if (!watch_fd(fd, EPOLLIN, &server->watch)) abort();
+  *server = (struct server){.fd = fd, .target = *target};
+  if (!watch_fd(&server->watch, fd, EPOLLIN, ask)) abort();
 }

@@ -28,7 +28,8 @@ static bool is_same(const struct member *one, const struct member *other) {
 static void find_in(const struct network *network, const char *text, struct found *found) {
   for (const struct name *name = names_in(network, text); name != NULL; name = name->next) {
     if (found->count == MEMBERS_MAX || strcmp(name->text, text) != 0) continue;
-    bool known = false; // one container may have a name twice; a task has its own as a container, and as one of the cluster
+    bool known =
+        false; // one container may have a name twice; a task has its own as a container, and as one of the cluster
     for (size_t n = 0; n < found->count; n += 1) known = known || is_same(found->members[n], name->member);
     if (!known) found->members[found->count++] = name->member;
   }
@@ -124,7 +125,8 @@ static bool read_reverse(const char *name, struct reverse *reverse) {
   int end = 0;
   reverse->is_six = read_reverse6(name, &reverse->ip6);
   if (reverse->is_six) return true;
-  if (sscanf(name, "%3u.%3u.%3u.%3u.in-addr.arpa%n", &d, &c, &b, &a, &end) != 4 || end == 0 || name[end] != 0) return false;
+  if (sscanf(name, "%3u.%3u.%3u.%3u.in-addr.arpa%n", &d, &c, &b, &a, &end) != 4 || end == 0 || name[end] != 0)
+    return false;
   if (a > 255 || b > 255 || c > 255 || d > 255) return false;
   reverse->ip4.s_addr = htonl(a << 24 | b << 16 | c << 8 | d);
   return true;

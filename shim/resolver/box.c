@@ -36,7 +36,8 @@ static int socket_in(int netns, int family, int type) {
   if (home < 0 || (netns >= 0 && setns(netns, CLONE_NEWNET) != 0)) return -1;
   int fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   int reason = errno;
-  if (netns >= 0 && setns(home, CLONE_NEWNET) != 0) abort(); // the namespace is lost: the supervisor starts a new worker
+  if (netns >= 0 && setns(home, CLONE_NEWNET) != 0)
+    abort(); // the namespace is lost: the supervisor starts a new worker
   errno = reason;
   return fd;
 }
@@ -156,12 +157,9 @@ static const char *open_box(struct box *box, pid_t pid, const char *path, uint16
   box->udp = open_bound(box->netns, SOCK_DGRAM, port);
   box->tcp = open_bound(box->netns, SOCK_STREAM, port);
   if (box->udp < 0 || box->tcp < 0) return strerror(errno);
-  box->udp_watch.ready = serve_udp;
-  box->tcp_watch.ready = serve_tcp;
-  box->end_watch.ready = ended;
-  watch_fd(box->udp, EPOLLIN, &box->udp_watch);
-  watch_fd(box->tcp, EPOLLIN, &box->tcp_watch);
-  watch_fd(box->end, EPOLLIN, &box->end_watch);
+  watch_fd(&box->udp_watch, box->udp, EPOLLIN, serve_udp);
+  watch_fd(&box->tcp_watch, box->tcp, EPOLLIN, serve_tcp);
+  watch_fd(&box->end_watch, box->end, EPOLLIN, ended);
   return NULL;
 }
 

@@ -55,7 +55,8 @@ bool is_same_question(const struct question *one, const struct question *other) 
          strcmp(one->name, other->name) == 0;
 }
 
-bool cached(const struct box *box, const struct question *question, const uint8_t *query, uint8_t *answer, size_t *length) {
+bool cached(const struct box *box, const struct question *question, const uint8_t *query, uint8_t *answer,
+            size_t *length) {
   uint64_t hash = hash_for(box->upstream_hash, question);
   const struct kept *kept = places[hash % PLACES];
   if (kept == NULL || kept->hash != hash || kept->until <= now_ms || kept->length > question->limit) return false;
@@ -75,7 +76,10 @@ void keep(uint64_t upstreams, const struct question *question, const uint8_t *an
   if ((code != 0 && code != 3) || (answer[2] & 2) != 0 || length > ANSWER_MAX) return;
   struct kept *kept = malloc(sizeof *kept + length);
   if (kept == NULL) return;
-  *kept = (struct kept){.hash = hash_for(upstreams, question), .since = now_ms, .question = *question, .upstreams = upstreams,
+  *kept = (struct kept){.hash = hash_for(upstreams, question),
+                        .since = now_ms,
+                        .question = *question,
+                        .upstreams = upstreams,
                         .length = length};
   memcpy(kept->answer, answer, length);
   uint32_t seconds = walk(kept->answer, length, question->end, 0);

@@ -112,7 +112,9 @@ static const char *take_change(const char *text) {
 // A session without the complete state has no say, and is closed.
 static const char *obey(struct session *session, const char *line) {
   bool is_beginning = strcmp(line, "begin") == 0;
-  const char *problem = is_beginning ? begin(session) : session == daemon_session ? NULL : "the complete state comes first";
+  const char *problem = is_beginning                ? begin(session)
+                        : session == daemon_session ? NULL
+                                                    : "the complete state comes first";
   session->must_close = problem != NULL;
   if (problem != NULL || is_beginning) return problem;
   if (strcmp(line, "end") == 0) {
@@ -134,8 +136,10 @@ static void obey_lines(struct session *session) {
   while (!session->must_close && !must_quit && (end = memchr(at, '\n', (size_t)(rest - at))) != NULL) {
     *end = 0;
     const char *problem = memchr(at, 0, (size_t)(end - at)) == NULL ? obey(session, at) : "not understood";
-    if (problem == NULL) fprintf(to, "ok\n");
-    else fprintf(to, "error %.*s\n", ANSWER_MAX_BYTES, problem);
+    if (problem == NULL)
+      fprintf(to, "ok\n");
+    else
+      fprintf(to, "error %.*s\n", ANSWER_MAX_BYTES, problem);
     at = end + 1;
   }
   session->filled = (size_t)(rest - at);
@@ -178,9 +182,9 @@ static void accept_session(struct watch *watch, uint32_t events) {
     return;
   }
   struct session *session = calloc(1, sizeof *session);
-  *session = (struct session){.watch.ready = hear, .fd = fd, .pid = peer.pid, .next = sessions};
+  *session = (struct session){.fd = fd, .pid = peer.pid, .next = sessions};
   sessions = session;
-  watch_fd(fd, EPOLLIN, &session->watch);
+  watch_fd(&session->watch, fd, EPOLLIN, hear);
 }
 
 // Listens for the daemon.
@@ -199,8 +203,7 @@ void open_control(const char *folder) {
     exit(CANNOT_LISTEN);
   }
   if (chdir("/") != 0 || stat(socket_path, &own_socket) != 0) exit(CANNOT_LISTEN);
-  listener.ready = accept_session;
-  watch_fd(listening, EPOLLIN, &listener);
+  watch_fd(&listener, listening, EPOLLIN, accept_session);
 }
 
 // False: the socket was removed, or another process has taken its place.

@@ -134,7 +134,7 @@ static bool send_query(struct pending *one) {
   one->filled = 0;
   bool connected = connect(one->fd, (const struct sockaddr *)&upstream->address, upstream->length) == 0;
   if (!connected && errno != EINPROGRESS) return false;
-  watch_fd(one->fd, one->by_tcp ? EPOLLOUT : EPOLLIN, &one->watch);
+  if (!watch_fd(&one->watch, one->fd, one->by_tcp ? EPOLLOUT : EPOLLIN, received)) return false;
   return one->by_tcp || send(one->fd, one->query + 2, one->length, 0) == (ssize_t)one->length;
 }
 
@@ -203,12 +203,13 @@ static void settle(struct pending *one, uint8_t *answer, size_t length) {
 // By TCP: sends the query as soon as it is connected, then reads.
 static void received_by_tcp(struct pending *one, uint32_t events) {
   if (one->received == NULL) {
-    if ((events & EPOLLOUT) == 0 || send(one->fd, one->query, one->length + 2, MSG_NOSIGNAL) != (ssize_t)one->length + 2) {
+    if ((events & EPOLLOUT) == 0 ||
+        send(one->fd, one->query, one->length + 2, MSG_NOSIGNAL) != (ssize_t)one->length + 2) {
       attempt(one);
       return;
     }
     one->received = malloc(MESSAGE_MAX + 2);
-    rewatch_fd(one->fd, EPOLLIN, &one->watch);
+    watch_change(&one->watch, EPOLLIN);
     return;
   }
   ssize_t size = recv(one->fd, one->received + one->filled, MESSAGE_MAX + 2 - one->filled, 0);
@@ -231,8 +232,10 @@ static void received(struct watch *watch, uint32_t events) {
   }
   ssize_t length = recv(one->fd, answer, sizeof answer, 0);
   if (length < 0 && errno == EAGAIN) return;
-  if (length < 0) attempt(one); // no listener there
-  else if (fits(one, answer, (size_t)length)) settle(one, answer, (size_t)length);
+  if (length < 0)
+    attempt(one); // no listener there
+  else if (fits(one, answer, (size_t)length))
+    settle(one, answer, (size_t)length);
 }
 
 // Finds an equal question of the same container that is pending by UDP.
@@ -268,7 +271,6 @@ void forward(const struct client *client, const struct question *question, const
     fail(client, question, query, crowded ? REFUSED : SERVER_FAILURE);
     return;
   }
-  one->watch.ready = received;
   one->client = *client;
   one->question = *question;
   one->fd = -1;

@@ -102,6 +102,4 @@ void open_journal(const char *folder) {
 }
 
 // After the end of all, nothing is left to go on with.
-void remove_journal(void) {
-  unlink(path);
-}
+void remove_journal(void) { unlink(path); }

@@ -19,25 +19,6 @@
 #define IDLE_MS 30000
 #define PAUSE_MS 100
 
-int poll_fd;
-uint64_t now_ms;
-
-static uint64_t clock_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-void watch_fd(int fd, uint32_t events, struct watch *watch) {
-  struct epoll_event event = {.events = events, .data.ptr = watch};
-  epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &event);
-}
-
-void rewatch_fd(int fd, uint32_t events, struct watch *watch) {
-  struct epoll_event event = {.events = events, .data.ptr = watch};
-  epoll_ctl(poll_fd, EPOLL_CTL_MOD, fd, &event);
-}
-
 // Nothing is left that a later one would go on with.
 static void quit(void) {
   if (can_be_found()) {
@@ -50,16 +31,12 @@ static void quit(void) {
 static void work(const char *folder, int ready) {
   unsigned seed = 0;
   if (getrandom(&seed, sizeof seed, 0) == sizeof seed) srandom(seed);
-  poll_fd = epoll_create1(EPOLL_CLOEXEC);
-  now_ms = clock_ms();
+  if (!open_loop()) exit(1);
   open_journal(folder);
   open_control(folder);
   if (ready >= 0 && write(ready, "", 1) == 1) close(ready);
   for (uint64_t used = now_ms, tick = now_ms;;) {
-    struct epoll_event event; // one at a time: handling one may close others
-    int count = epoll_wait(poll_fd, &event, 1, TICK_MS);
-    now_ms = clock_ms();
-    if (count == 1) ((struct watch *)event.data.ptr)->ready(event.data.ptr, event.events);
+    wait_for_event(TICK_MS);
     if (must_quit) quit();
     if (now_ms - tick >= TICK_MS) {
       tick = now_ms;

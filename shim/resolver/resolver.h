@@ -5,18 +5,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
+
+#include "../loop/loop.h"
 
 #define MESSAGE_MAX 65535
 #define NAME_MAX_BYTES 256
 #define UPSTREAMS_MAX 8
 #define CANNOT_LISTEN 3 // exit code of a worker
-
-// Subject of an epoll event: every object that is watched begins with one.
-struct watch {
-  void (*ready)(struct watch *self, uint32_t events);
-};
 
 struct upstream {
   struct sockaddr_storage address;
@@ -91,12 +87,6 @@ struct question {
   bool has_edns, wants_dnssec, checking_disabled;
 };
 
-// main.c
-extern int poll_fd;
-extern uint64_t now_ms;
-void watch_fd(int fd, uint32_t events, struct watch *watch);
-void rewatch_fd(int fd, uint32_t events, struct watch *watch);
-
 // wire.c
 bool read_question(const uint8_t *message, size_t length, struct question *question);
 size_t skip_name(const uint8_t *message, size_t length, size_t at);
@@ -146,7 +136,8 @@ void expire_questions(void);
 
 // cache.c
 bool is_same_question(const struct question *one, const struct question *other);
-bool cached(const struct box *box, const struct question *question, const uint8_t *query, uint8_t *answer, size_t *length);
+bool cached(const struct box *box, const struct question *question, const uint8_t *query, uint8_t *answer,
+            size_t *length);
 void keep(uint64_t upstreams, const struct question *question, const uint8_t *answer, size_t length);
 
 // commands.c

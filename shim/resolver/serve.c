@@ -127,10 +127,10 @@ void serve_tcp(struct watch *watch, uint32_t events) {
     close(fd);
     return;
   }
-  *connection = (struct connection){.watch.ready = read_more, .box = box, .fd = fd, .since = now_ms, .next = connections};
+  *connection = (struct connection){.box = box, .fd = fd, .since = now_ms, .next = connections};
   connections = connection;
   box->connections += 1;
-  watch_fd(fd, EPOLLIN, &connection->watch);
+  watch_fd(&connection->watch, fd, EPOLLIN, read_more);
 }
 
 // Sends an answer. By TCP a client is dropped when the kernel does not take all at once: it does not read.
@@ -147,7 +147,6 @@ void reply(const struct client *client, uint8_t *answer, size_t length) {
   connection->waiting = false;
   connection->since = now_ms;
   if (sendmsg(connection->fd, &message, MSG_NOSIGNAL) != (ssize_t)length + 2) shutdown(connection->fd, SHUT_RDWR);
-  else if (connection->filled > 0) rewatch_fd(connection->fd, EPOLLIN, &connection->watch);
 }
 
 void close_connections(const struct box *box) {
@@ -161,7 +160,9 @@ void close_connections(const struct box *box) {
 void close_idle_connections(void) {
   for (struct connection *one = connections, *next; one != NULL; one = next) {
     next = one->next;
-    if (now_ms - one->since > IDLE_MS) end_connection(one);
-    else take_question(one);
+    if (now_ms - one->since > IDLE_MS)
+      end_connection(one);
+    else
+      take_question(one);
   }
 }

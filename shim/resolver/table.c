@@ -67,7 +67,9 @@ static void add_name(struct network *network, struct member *member, char *text)
 }
 
 // The first entry of the name's bucket: the caller looks on for those with the same text.
-struct name *names_in(const struct network *network, const char *name) { return *bucket_of(network, name); }
+struct name *names_in(const struct network *network, const char *name) {
+  return *bucket_of(network, name);
+}
 
 struct member *add_member(struct network *network, const char *owner, const char *ip4, const char *ip6, char **names,
                           size_t count) {

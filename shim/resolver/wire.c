@@ -89,7 +89,7 @@ bool read_question(const uint8_t *message, size_t length, struct question *quest
 // Writes header and question of an answer; `code` is its RCODE.
 size_t begin_answer(uint8_t *answer, const uint8_t *query, const struct question *question, unsigned code) {
   memcpy(answer, query, question->end);
-  answer[2] = (uint8_t)(0x80 | (query[2] & 0x79)); // an answer; opcode and RD as asked
+  answer[2] = (uint8_t)(0x80 | (query[2] & 0x79));        // an answer; opcode and RD as asked
   answer[3] = (uint8_t)(0x80 | (query[3] & 0x10) | code); // RA; CD as asked
   put16(answer + 4, 1);
   memset(answer + 6, 0, 6);
