@@ -1,15 +1,42 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 
 import { findChangelogProblems } from './changelog.ts';
 
+const root = dirname(import.meta.dirname);
+
 test('the changelog has one line of at most 160 characters per change, under a version and a heading', () => {
-  const text = readFileSync(join(import.meta.dirname, '..', 'CHANGELOG.md'), 'utf8');
+  const text = readFileSync(join(root, 'CHANGELOG.md'), 'utf8');
 
   assert.deepEqual(findChangelogProblems(text), []);
 });
+
+test('each package has the newest version of the changelog, and asks for it', () => {
+  const text = readFileSync(join(root, 'CHANGELOG.md'), 'utf8');
+  const [, newest] = /^## (\d+\.\d+\.\d+) /m.exec(text)!;
+  const { workspaces = [] } = readPackage('.');
+
+  for (const folder of ['.', ...workspaces]) {
+    const { version, dependencies, devDependencies } = readPackage(folder);
+    const own = Object.entries({ ...dependencies, ...devDependencies }).filter(([name]) => name.startsWith('@gantry/'));
+
+    assert.equal(version, newest, folder);
+    for (const [name, range] of own) assert.equal(range, `^${newest}`, `${folder}: ${name}`);
+  }
+});
+
+type Package = Readonly<{
+  version: string;
+  workspaces?: string[];
+  dependencies?: Record<string, string>;
+  devDependencies?: Record<string, string>;
+}>;
+
+function readPackage(folder: string): Package {
+  return JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as Package;
+}
 
 const under = (...lines: string[]) => ['# Changelog', '', '## 1.2.3 - 2026-01-31', '', ...lines, ''].join('\n');
 
