@@ -26,8 +26,6 @@ export type Policy = Readonly<{
   credentials: CredentialPlaces;
   networks: Networks;
   trusted: TrustedProxies;
-  /** In lower case: the headers that are passed on. */
-  overrideHeaders: ReadonlySet<string>;
   refusal: RefusalStyle;
   versions: ApiVersions;
   graphqlCost: GraphqlCost;
@@ -49,8 +47,7 @@ export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint
     credentials: new CredentialPlaces(config.credentials),
     networks: new Networks(config.networks),
     trusted: new TrustedProxies(config.trustProxy),
-    overrideHeaders: new Set(config.overrideHeaders.map((name) => name.toLowerCase())),
-    refusal: { status: config.refusal.status, documentationUrl: config.refusal.documentationUrl },
+    refusal: { status: config.refusal.status },
     versions: new ApiVersions(config.apiVersions),
     graphqlCost: new GraphqlCost(config.secondary),
     overrides: overriddenLimits(config),

@@ -40,5 +40,5 @@ export async function openStore({ store }: Settings, log: GatewayLog): Promise<L
 export function openLocalStore({ store }: Settings, log: GatewayLog): LocalStore {
   if (store.kind !== 'sqlite' || store.path === undefined) return new MemoryStore();
   mkdirSync(dirname(store.path), { recursive: true });
-  return new SqliteStore(store.path, { flushMs: store.flushMs, reportError: (error) => log.failure('store', error) });
+  return new SqliteStore(store.path, { reportError: (error) => log.failure('store', error) });
 }

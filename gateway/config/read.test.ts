@@ -225,6 +225,12 @@ for (const [what, text, problems] of wrong) {
   });
 }
 
+test('a setting that is gone is told with its fixed value', () => {
+  const problems = problemsOf(`${upstream}\nstore: { flushMs: 10 }\n`);
+
+  assert.deepEqual(problems, [':2:10: store.flushMs: is no setting any more: it is 200']);
+});
+
 test('problems in JSON have their place too', () => {
   const problems = problemsOf('{\n  "upstream": "ftp://x",\n  "limits": {"user": "many"}\n}\n', 'json');
 

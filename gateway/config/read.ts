@@ -7,6 +7,7 @@ import { isMap, isNode, isScalar, LineCounter, type Document, parseDocument } fr
 
 import { crossCheck } from './check.ts';
 import type { Path, Problem } from './problem.ts';
+import { removedMessage } from './removed.ts';
 import { Config } from './schema.ts';
 import { patternMessage } from './settings/values.ts';
 
@@ -141,7 +142,7 @@ function objectionsOf(error: SchemaError): Objection[] {
   if (keyword === 'additionalProperties') {
     return error.params.additionalProperties.map((name) => ({
       path: [...path, name],
-      message: 'unknown key',
+      message: removedMessage([...path, name]) ?? 'unknown key',
       key: true,
     }));
   }

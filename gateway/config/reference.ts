@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
+import { REMOVED } from './removed.ts';
 import { Config } from './schema.ts';
 
 /** The parts of a schema that are read; TypeBox's own types know more kinds than the settings have. */
@@ -28,18 +29,28 @@ const UNITS: readonly (readonly [ending: RegExp, unit: string])[] = [
   [/Bits$/, 'bits'],
 ];
 
+const INTRODUCTION = `# Settings of the gateway
+
+Every key of the file that \`./gantry gateway --config FILE\` reads, YAML or JSON; unknown keys are refused. The tasks that need them are in
+[gateway.md](gateway.md). This list is made from the schema that checks the file (\`node tools/gateway-reference.ts\`).`;
+
 /** Every key of the configuration file in Markdown, made from the schema that checks it. */
 export function settingsReference(): string {
   const top = rowsOf(Config);
   const single = top.filter(({ node }) => !isGroup(node));
   const sections = top.filter(({ node }) => isGroup(node)).map(({ key, node }) => section(key, node));
-  return [table(single), ...sections].join('\n\n');
+  return `${[INTRODUCTION, table(single), ...sections, removedSettings()].join('\n\n')}\n`;
+}
+
+function removedSettings(): string {
+  const rows = Object.entries(REMOVED).map(([key, value]) => `| ${code(key)} | ${value} |`);
+  return ['## Settings that are gone', '', '| key | its value now |', '|---|---|', ...rows].join('\n');
 }
 
 function section(key: string, node: Node): string {
   const alike = grouped(rowsOf(node)).find(({ keys }) => keys.length > 1);
   const paragraphs = [
-    `### ${key}`,
+    `## ${key}`,
     ...(node.description === undefined ? [] : [sentence(node.description)]),
     ...(alike === undefined ? [] : [`\`*\` stands for each of ${alike.keys.map(code).join(', ')}.`]),
     table(rowsUnder(key, node, '')),

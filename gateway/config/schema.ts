@@ -5,7 +5,7 @@ import { Listen, Sizes, Timeouts, Tls } from './settings/connections.ts';
 import { Credentials, Identities, Introspection, Network, Override } from './settings/identities.ts';
 import { CategorySettings, Limits, Secondary, ShadowRoute } from './settings/limits.ts';
 import { Store } from './settings/store.ts';
-import { byId, closed, list, patterned, text, versions } from './settings/values.ts';
+import { byId, closed, list, patterned, versions } from './settings/values.ts';
 
 /** Every setting of the gateway; the keys are those of the configuration file. */
 export const Config = Type.Object(
@@ -25,15 +25,6 @@ export const Config = Type.Object(
       default: 'limit',
       description: 'requests outside basePath: count them as core, or pass them without limits',
     }),
-    pathParameters: Type.Enum(['refuse', 'remove'], {
-      default: 'refuse',
-      description:
-        'what follows a semicolon in a segment of a path: refuse where the path would be another one without it, or remove it from every path',
-    }),
-    overrideHeaders: list(
-      'headers that give another method or path, which some servers obey, are dropped but for these: X-HTTP-Method-Override',
-    ),
-    graphqlPaths: list('where GraphQL is served; absolute', ['/graphql', '/api/graphql']),
     workers: Type.Integer({ default: 1, minimum: 1, maximum: 256, description: 'processes that share the port' }),
     tls: Type.Optional(Tls),
     store: Store,
@@ -85,7 +76,6 @@ export const Config = Type.Object(
             'X-RateLimit-Shadowed on an answer that limits in shadow mode would have refused, with their names',
         }),
         status: Type.Enum([403, 429], { default: 403, description: '403 or 429' }),
-        documentationUrl: text('documentation_url of refusals, without fragment', '/rate_limit'),
       },
       { ...closed, default: {}, description: 'how refusals and headers look' },
     ),
@@ -100,13 +90,6 @@ export const Config = Type.Object(
     introspection: Type.Optional(Introspection),
     apiVersions: Type.Object(
       {
-        headers: Type.Array(
-          patterned('^[A-Za-z0-9-]+$', 'a name of letters, digits and -', { description: 'a name of the header' }),
-          {
-            default: ['x-platform-api-version', 'x-github-api-version'],
-            description: 'names of the header',
-          },
-        ),
         known: versions('versions that are served; the first one is the default', ['2022-11-28']),
         next: versions('versions in which source_import is gone'),
       },

@@ -5,7 +5,7 @@ import type { Decision, Endpoint } from '@gantry/limiter/types.ts';
 import type { Gateway } from '../gateway.ts';
 import { identify, Question } from '../identity/identify.ts';
 import { withOverride } from '../policy.ts';
-import { canonicalTarget, type PathParameters, type Target } from '../routes/path.ts';
+import { canonicalTarget, type Target } from '../routes/path.ts';
 import { answerBug, answerMessage, answerRefusal } from './answer.ts';
 import { answerUnavailable, askForge, type Found } from './ask-forge.ts';
 import { awaitBody } from './bodies/await-body.ts';
@@ -96,7 +96,7 @@ function identified(exchange: Exchange, identity: Found): void | Promise<void> {
   const problem = problemOf(req);
   if (problem !== undefined) return unreadable(exchange, problem.message, problem.status);
   if (identity === 'several') return unreadable(exchange, 'The request has two credentials that differ.');
-  const target = readTarget(req.url ?? '/', policy.config.pathParameters);
+  const target = readTarget(req.url ?? '/');
   if ('refused' in target) return unreadable(exchange, target.refused);
   exchange.target = target;
   const route = policy.routes.find(req.method ?? 'GET', target);
@@ -124,12 +124,12 @@ function identified(exchange: Exchange, identity: Found): void | Promise<void> {
 }
 
 /** `http://host/path` is the same request as `/path`: proxies are asked like that. */
-function readTarget(url: string, pathParameters: PathParameters): Target | Readonly<{ refused: string }> {
-  if (url.startsWith('/')) return canonicalTarget(url, pathParameters);
+function readTarget(url: string): Target | Readonly<{ refused: string }> {
+  if (url.startsWith('/')) return canonicalTarget(url);
   const absolute = /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]*)(.*)$/i.exec(url);
   if (absolute === null) return { refused: 'The request target must be a path.' };
   const [, authority = '', rest = ''] = absolute;
-  const target = canonicalTarget(rest.startsWith('/') ? rest : `/${rest}`, pathParameters);
+  const target = canonicalTarget(rest.startsWith('/') ? rest : `/${rest}`);
   return 'refused' in target || authority === '' ? target : { ...target, authority };
 }
 

@@ -48,8 +48,6 @@ export type Fate =
   | 'once'
   /** Passes from a trusted proxy. */
   | 'trusted'
-  /** Passes where the settings say so. */
-  | 'override'
   /** A name with `_` for `-`: dropped where its other spelling may hold a credential. */
   | 'alias';
 
@@ -74,7 +72,7 @@ export function fateOf(name: string): Known {
 function find(lower: string, spelled: string): Fate {
   const isAlias = spelled !== lower;
   if (HOP_BY_HOP.has(spelled) || lower === 'expect' || (isAlias && JUDGED.has(spelled))) return 'drop';
-  if (OVERRIDING.has(spelled)) return 'override';
+  if (OVERRIDING.has(spelled)) return 'drop';
   if (spelled === 'x-forwarded-for') return 'drop'; // written anew
   if (SPEAKS_FOR_CLIENT.some((pattern) => pattern.test(spelled))) return isAlias ? 'drop' : 'trusted';
   if (isAlias) return 'alias';

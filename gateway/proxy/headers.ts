@@ -21,7 +21,6 @@ export function requestHeaders({ req, policy, target }: Exchange): string[] {
     const name = rawHeaders[at]!;
     const { fate, lower, spelled } = fateOf(name);
     if (fate === 'drop' || (fate === 'trusted' && !trusted) || named?.has(lower) === true) continue;
-    if (fate === 'override' && !policy.overrideHeaders.has(lower)) continue;
     if (fate === 'alias' && policy.credentials.isHeader(spelled)) continue;
     if (fate === 'once') {
       if (seen.has(lower)) continue;

@@ -77,19 +77,12 @@ test('a client cannot give the upstream another method or path than those that w
     ...['X-HTTP-Method-Override: DELETE', 'X-HTTP-Method: DELETE', 'X-Method-Override: DELETE'],
     ...['X-Original-URL: /admin', 'X-Rewrite-URL: /admin', 'X_HTTP_METHOD_OVERRIDE: DELETE', 'X_Original-URL: /admin'],
   ];
-  await using allowing = await TestGateway.start({
-    upstream: upstream.url,
-    overrideHeaders: ['X-HTTP-Method-Override', 'x-rewrite-url'],
-  });
-  using client = await RawClient.connect(allowing);
 
   const dropped = await passedOn(...overrides, 'X-Kept: 1');
-  await client.send(`GET / HTTP/1.1\r\nHost: a\r\n${overrides.join('\r\n')}\r\n\r\n`).answer();
 
   const overriding = (lines: readonly string[]) => lines.filter((line) => /^x.*(?:method|url)/i.test(line));
   assert.deepEqual(overriding(dropped), []);
   assert.ok(dropped.includes('X-Kept: 1'));
-  assert.deepEqual(overriding(received.split('\r\n')), ['X-HTTP-Method-Override: DELETE', 'X-Rewrite-URL: /admin']);
 });
 
 test('a client cannot write a header that was judged in another spelling', async () => {

@@ -2,7 +2,7 @@ import type { Category } from '@gantry/limiter/types.ts';
 
 /**
  * Which requests belong to which category; all others are core. `source_import` has no endpoint any more, and
- * `graphql` is found by `graphqlPaths`.
+ * `graphql` is found by `GRAPHQL_PATHS`.
  */
 export const CATEGORY_ROUTES: Readonly<Partial<Record<Category, readonly string[]>>> = {
   search: ['GET /search/**'],
@@ -19,6 +19,9 @@ export const CATEGORY_ROUTES: Readonly<Partial<Record<Category, readonly string[
   ],
   scim: ['* /scim/**'],
 };
+
+/** Paths of GraphQL as code hosts have them, at the root of the server whatever `basePath` is. */
+export const GRAPHQL_PATHS: readonly string[] = ['graphql', 'api/graphql'];
 
 /** Requests that create something that other people are notified of. */
 export const CONTENT_ROUTES: readonly string[] = [

@@ -10,9 +10,6 @@ export type Target = Readonly<{
   authority?: string;
 }>;
 
-/** Treatment of `;name=value` behind a segment: some servers drop it, others take it for a part of the name. */
-export type PathParameters = 'refuse' | 'remove';
-
 /** Nothing to do: plain characters without `;`, no empty segment, none that begins with a dot. */
 const PLAIN = /^(?:\/[A-Za-z0-9_~!$&'()*+,=:@-][A-Za-z0-9._~!$&'()*+,=:@-]*)*\/?$/;
 const UNRESERVED = /[A-Za-z0-9._~-]/;
@@ -25,16 +22,13 @@ const QUERY = /^[\x21-\x22\x24-\x7e]*$/;
  * The category is chosen by the path, so gateway and upstream must not read it differently: what some servers read as
  * something else (a backslash for a slash, a NUL for the end) is refused, the rest is normalised before it is passed on.
  */
-export function canonicalTarget(
-  url: string,
-  pathParameters: PathParameters = 'refuse',
-): Target | Readonly<{ refused: string }> {
+export function canonicalTarget(url: string): Target | Readonly<{ refused: string }> {
   const mark = url.indexOf('?');
   const raw = mark < 0 ? url : url.slice(0, mark);
   const query = mark < 0 ? '' : url.slice(mark);
   if (!QUERY.test(query)) return { refused: 'The query contains a character that must be percent-encoded.' };
   if (PLAIN.test(raw)) return { path: raw === '' ? '/' : raw, query };
-  const path = canonicalPath(pathParameters === 'remove' ? withoutParameters(raw) : raw);
+  const path = canonicalPath(raw);
   if (typeof path !== 'string') return path;
   const readings: string[] = [];
   const withSlashes = path.includes('%2F') ? [path, path.replaceAll('%2F', '/')] : [path];

@@ -8,7 +8,7 @@ import {
 } from '@gantry/limiter/types.ts';
 
 import type { Config } from '../config/schema.ts';
-import { CATEGORY_ROUTES, CONTENT_ROUTES, PATH_TEMPLATES } from './defaults.ts';
+import { CATEGORY_ROUTES, CONTENT_ROUTES, GRAPHQL_PATHS, PATH_TEMPLATES } from './defaults.ts';
 import type { Target } from './path.ts';
 import { parseTemplate, RouteTable, segmentsOf, trimmedPath, withoutFormat } from './table.ts';
 
@@ -55,7 +55,6 @@ export class Routes {
   readonly #passesOutside: boolean;
   readonly #readPoints: number;
   readonly #writePoints: number;
-  readonly #graphqlPaths: ReadonlySet<string>;
   readonly #names = new RouteTable<string>();
   readonly #categories = new RouteTable<Category>();
   readonly #points = new RouteTable<number>();
@@ -76,7 +75,6 @@ export class Routes {
     this.#passesOutside = config.outsideBasePath === 'pass';
     this.#readPoints = secondary.readPoints;
     this.#writePoints = secondary.writePoints;
-    this.#graphqlPaths = new Set(config.graphqlPaths.map((path) => withoutFormat(segmentsOf(path).join('/'))));
     this.unreadable = limiter.endpoint({ name: 'unreadable', points: this.#readPoints });
     this.unknownCredential = limiter.endpoint({ name: 'unknown credential', points: this.#readPoints });
     this.preflight = limiter.endpoint({ name: 'preflight', primary: false, points: this.#readPoints });
@@ -96,7 +94,7 @@ export class Routes {
       this.#webContent.add(template, limiter.endpoint({ name, primary: false, points: 0, content: true }));
     }
     for (const { route, limits } of config.shadowRoutes) this.#shadow.add(this.#named(route), limits);
-    const shadow = config.graphqlPaths.flatMap((path) => this.#shadow.find('POST', segmentsOf(path)) ?? []);
+    const shadow = GRAPHQL_PATHS.flatMap((path) => this.#shadow.find('POST', segmentsOf(path)) ?? []);
     this.graphql = limiter.endpoint({ name: 'GraphQL', api: 'graphql', shadow });
     for (const [route, points] of Object.entries(secondary.points)) this.#points.add(this.#named(route), points);
   }
@@ -128,7 +126,7 @@ export class Routes {
 
   #find(method: string, path: string): Route {
     const segments = segmentsOf(path);
-    if (this.#graphqlPaths.has(withoutFormat(segments.join('/')))) return { kind: 'graphql', endpoint: this.graphql };
+    if (GRAPHQL_PATHS.includes(withoutFormat(segments.join('/')))) return { kind: 'graphql', endpoint: this.graphql };
     const known = METHODS.has(method) ? method : 'OTHER';
     const inside = this.#insideBasePath(path, segments);
     if (inside === undefined) {

@@ -34,7 +34,7 @@ after(async () => await gateway[Symbol.asyncDispose]());
 
 const configured = await TestGateway.start({
   ...settings,
-  refusal: { status: 429, documentationUrl: 'https://forge.example/limits' },
+  refusal: { status: 429 },
 });
 after(async () => await configured[Symbol.asyncDispose]());
 
@@ -96,7 +96,7 @@ test('a secondary refusal has its own words, reason and wait, and shows the rema
   assert.equal(headers['content-type'], 'application/json; charset=utf-8');
 });
 
-test('429 and the address of the documentation can be configured', async () => {
+test('429 can be configured', async () => {
   const from = newCaller();
   await configured.request('/gists', { from, method: 'POST' });
   const secondary = await configured.request('/gists', { from, method: 'POST' });
@@ -105,9 +105,6 @@ test('429 and the address of the documentation can be configured', async () => {
 
   assert.deepEqual([primary.status, primary.statusText], [429, 'Too Many Requests']);
   assert.deepEqual([secondary.status, secondary.statusText], [429, 'Secondary rate limit exceeded']);
-  const urlOf = (body: string) => (JSON.parse(body) as { documentation_url: string }).documentation_url;
-  assert.equal(urlOf(primary.body), 'https://forge.example/limits#primary-rate-limits');
-  assert.equal(urlOf(secondary.body), 'https://forge.example/limits#secondary-rate-limits');
 });
 
 test('HEAD is refused in the same way without a body', async () => {

@@ -32,7 +32,6 @@ const settings: Settings = {
   secondary: { restPoints: { limit: 20 } },
   outsideBasePath: 'pass',
   basePath: '/api',
-  graphqlPaths: ['/api/graphql'],
   identities: {
     users: { ada: {} },
     orgs: { corp: { enterprise: true } },

@@ -6,7 +6,6 @@ export const Store = Type.Object(
   {
     kind: Type.Enum(['memory', 'sqlite', 'redis'], { default: 'memory', description: 'memory, sqlite or redis' }),
     path: Type.Optional(Type.String({ minLength: 1, description: 'sqlite: the file' })),
-    flushMs: count('sqlite: what a killed gateway loses at most', 200, 10),
     url: Type.Optional(
       Type.String({
         minLength: 1,

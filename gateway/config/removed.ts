@@ -1,0 +1,15 @@
+/** Settings of versions before 0.3.0 and their fixed values: a file that still names one is told its value. */
+export const REMOVED: Readonly<Record<string, string>> = {
+  graphqlPaths: 'GraphQL is served at /graphql and /api/graphql',
+  pathParameters: 'a path with a parameter that could change its meaning is refused',
+  overrideHeaders: 'headers that give another method or path are dropped',
+  'apiVersions.headers': 'it is X-Platform-Api-Version or X-GitHub-Api-Version',
+  'refusal.documentationUrl': 'it is /rate_limit',
+  'store.flushMs': 'it is 200',
+};
+
+/** Names the fixed value of a setting that is gone; undefined: there never was one. */
+export function removedMessage(path: readonly (string | number)[]): string | undefined {
+  const value = REMOVED[path.join('.')];
+  return value === undefined ? undefined : `is no setting any more: ${value}`;
+}
