@@ -13,16 +13,17 @@ test('the changelog has one line of at most 160 characters per change, under a v
   assert.deepEqual(findChangelogProblems(text), []);
 });
 
-test('each package has the newest version of the changelog, and asks for it', () => {
+test('each package and the lock file have the newest version of the changelog', () => {
   const text = readFileSync(join(root, 'CHANGELOG.md'), 'utf8');
   const [, newest] = /^## (\d+\.\d+\.\d+) /m.exec(text)!;
   const { workspaces = [] } = readPackage('.');
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as Lock;
 
   for (const folder of ['.', ...workspaces]) {
     const { version, dependencies, devDependencies } = readPackage(folder);
     const own = Object.entries({ ...dependencies, ...devDependencies }).filter(([name]) => name.startsWith('@gantry/'));
 
-    assert.equal(version, newest, folder);
+    assert.deepEqual([version, lock.packages[folder === '.' ? '' : folder]?.version], [newest, newest], folder);
     for (const [name, range] of own) assert.equal(range, `^${newest}`, `${folder}: ${name}`);
   }
 });
@@ -33,6 +34,8 @@ type Package = Readonly<{
   dependencies?: Record<string, string>;
   devDependencies?: Record<string, string>;
 }>;
+
+type Lock = Readonly<{ packages: Readonly<Record<string, { version: string }>> }>;
 
 function readPackage(folder: string): Package {
   return JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as Package;
