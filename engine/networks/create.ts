@@ -2,6 +2,7 @@ import type { Engine } from '../engine.ts';
 import type { Events } from '../events/events.ts';
 import { EngineError, refuseIf } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
+import { checkConfiguration, CONFIGURATION_DRIVER, configuredBy, refuseConfigurationInUse } from './configurations.ts';
 import { findNetwork } from './list.ts';
 import { isPredefinedName } from './mode.ts';
 import type { Networks } from './networks.ts';
@@ -19,7 +20,8 @@ export async function createNetwork(
 ): Promise<{ id: string; warning: string }> {
   const name = body.Name ?? '';
   refuseIf(name.trim() === '', `invalid name: ${name}`);
-  refuseLater(body);
+  if (body.Ingress === true) throw new EngineError('notImplemented', 'networks with Ingress are not implemented yet');
+  checkConfiguration(body);
   if (isPredefinedName(name)) {
     throw new EngineError('forbidden', `operation is not permitted on predefined ${name} network `);
   }
@@ -33,11 +35,8 @@ export async function createNetwork(
     throw new EngineError('conflict', `network with name ${name} already exists`);
   }
   if (driver === 'overlay') return { id: await createInCluster(cluster, body), warning: '' };
-  const names = networks.making(driver, ipam);
-  const custom = customOf(body, names.ipam);
-  const { clock, db } = networks.settings;
-  const wanted = { id: newId(), name, driver: names.driver, createdAt: clock.now(), custom };
-  const network = await make(networks, wanted);
+  const network = await make(networks, name, body, { driver, ipam });
+  const { db } = networks.settings;
   db.transaction(() => {
     networks.store.saveNetwork(network);
     networks.cleanups.forget(network.id);
@@ -47,14 +46,6 @@ export async function createNetwork(
   return { id: network.id, warning };
 }
 
-/** Kinds of networks that are not built yet: without a refusal a client would get another kind. */
-function refuseLater({ Ingress, ConfigOnly, ConfigFrom }: CreateNetworkBody): void {
-  const isLater = { Ingress: Ingress === true, ConfigOnly: ConfigOnly === true, ConfigFrom: !!ConfigFrom?.Network };
-  for (const [field, isAsked] of Object.entries(isLater)) {
-    if (isAsked) throw new EngineError('notImplemented', `networks with ${field} are not implemented yet`);
-  }
-}
-
 /** Throws on workers and outside of a cluster. */
 async function createInCluster(cluster: NetworkCluster, body: CreateNetworkBody): Promise<string> {
   cluster.manager();
@@ -62,11 +53,24 @@ async function createInCluster(cluster: NetworkCluster, body: CreateNetworkBody)
 }
 
 /** Plugins undo their part of a network whose creation fails. */
-async function make(networks: Networks, wanted: NetworkRecord): Promise<NetworkRecord> {
+async function make(
+  networks: Networks,
+  name: string,
+  body: CreateNetworkBody,
+  asked: { driver: string; ipam: string },
+): Promise<NetworkRecord> {
+  const made = { id: newId(), name, createdAt: networks.settings.clock.now() };
+  if (body.ConfigOnly === true) {
+    return { ...made, driver: CONFIGURATION_DRIVER, custom: { ...customOf(body, asked.ipam), configOnly: true } };
+  }
+  const { driver, ipam } = networks.making(asked.driver, asked.ipam);
+  const own = customOf(body, ipam);
+  const from = body.ConfigFrom?.Network ?? '';
+  const custom = from === '' ? own : configuredBy(networks.list(), from, own);
   try {
-    return await networks.driverOf(wanted).create!(wanted);
+    return await networks.driverOf({ ...made, driver, custom }).create!({ ...made, driver, custom });
   } catch (error) {
-    await networks.cleanups.flushSoon(wanted.id);
+    await networks.cleanups.flushSoon(made.id);
     throw error;
   }
 }
@@ -83,6 +87,7 @@ export async function removeNetwork({ cluster, networks, events }: Needs, ref: s
   if (custom === undefined) {
     throw new EngineError('forbidden', `${name} is a pre-defined network and cannot be removed`);
   }
+  refuseConfigurationInUse(networks.list(), network);
   using _removal = networks.uses.remove(network);
   const driver = networks.driverOf(network);
   const cleanupCalls = driver.cleanupCalls?.network(network) ?? [];

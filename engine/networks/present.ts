@@ -29,8 +29,8 @@ export function presentNetwork(
     Internal: custom?.internal ?? false,
     Attachable: custom?.attachable ?? false,
     Ingress: overlay?.ingress ?? false,
-    ConfigFrom: { Network: '' },
-    ConfigOnly: false,
+    ConfigFrom: { Network: custom?.configFrom ?? '' },
+    ConfigOnly: custom?.configOnly ?? false,
     Containers: Object.fromEntries(
       (withContainers ? networks.membersOf(id) : []).map((member) => [
         member.containerId,
@@ -43,7 +43,7 @@ export function presentNetwork(
         },
       ]),
     ),
-    Options: networks.driverOf(network).options(network),
+    Options: custom?.configOnly === true ? { ...custom.options } : networks.driverOf(network).options(network),
     Labels: custom?.labels ?? {},
   };
 }

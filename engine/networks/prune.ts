@@ -12,7 +12,8 @@ export async function pruneNetworks(engine: Needs, { matches }: PruneFilters, si
   for (const { id, name, createdAt, custom, overlay } of listNetworks(engine, new Map(), ofCluster)) {
     if (signal.aborted) break;
     const isOthers = overlay !== undefined && (overlay.ingress || ofCluster === undefined);
-    if (custom === undefined || isOthers || engine.networks.membersOf(id).length > 0) continue;
+    if (custom === undefined || custom.configOnly === true || isOthers || engine.networks.membersOf(id).length > 0)
+      continue;
     if (!matches({ labels: custom.labels, createdAt })) continue;
     if (await isRemoved(engine, id)) names.push(name);
   }

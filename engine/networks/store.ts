@@ -30,6 +30,10 @@ const Custom = Type.Object({
     /** Empty: the addresses were chosen. */
     pools: Type.Immutable(Type.Array(PoolConfig)),
   }),
+  /** Only settings for other networks: nothing of it is on the machine. */
+  configOnly: Type.Optional(Type.Literal(true)),
+  /** Name of the network that gave it its settings. */
+  configFrom: Type.Optional(Type.String()),
 });
 export type Custom = Readonly<Static<typeof Custom>>;
 

@@ -1,4 +1,5 @@
 import { EngineError } from '../lib/errors.ts';
+import { refuseEndpoint } from './configurations.ts';
 import type { NetworkRecord, NetworkStore } from './store.ts';
 
 /** The users of a network during calls of its driver, which the records of endpoints do not have yet, or no longer. */
@@ -11,8 +12,9 @@ export class NetworkUses {
     this.#store = store;
   }
 
-  /** For as long as an endpoint is being made. Throws `notFound` for a network that is being removed. */
-  join({ id, name }: Pick<NetworkRecord, 'id' | 'name'>): Disposable {
+  /** For as long as an endpoint is being made. Throws `notFound` for a network that is being removed, and `forbidden`. */
+  join({ id, name, custom }: Pick<NetworkRecord, 'id' | 'name' | 'custom'>): Disposable {
+    refuseEndpoint(custom);
     if (this.#leaving.has(id)) throw new EngineError('notFound', `network ${name} not found`);
     this.#joining.set(id, (this.#joining.get(id) ?? 0) + 1);
     return {
