@@ -270,6 +270,28 @@ suite('a registry that means harm', { concurrency: false }, () => {
     assert.match(await refusalOf(head, moved('gopher://127.0.0.1/')), /redirected to an unsupported address/);
   });
 
+  const tokens: [string, Fault, RegExp][] = [
+    ['without end', { on: 'GET /token', times: 9, endless: ' ' }, /the answer of the token server is larger than the/],
+    [
+      'of brackets',
+      { on: 'GET /token', times: 9, status: 200, body: '['.repeat(1_000_000) },
+      /unable to decode token response/,
+    ],
+    [
+      'that is elsewhere, without end',
+      { on: 'GET /token', times: 99, status: 302, headers: { Location: `http://${PROXY}/token` } },
+      /redirected|token/,
+    ],
+  ];
+  for (const [what, token, refusal] of tokens) {
+    test(`with a token ${what} is refused, and nothing is left`, async () => {
+      const headers = { 'www-authenticate': `Bearer realm="http://${PROXY}/token",service="x",scope="x"` };
+      const unauthorized: Fault = { on: '.* /v2/', times: 99, status: 401, headers };
+
+      assert.match(await refusalOf(unauthorized, token), refusal);
+    });
+  }
+
   test('that is well again is pulled from', async () => {
     const { raw } = await engine.post(`/images/create?fromImage=${PROXY}/x:x`);
 
