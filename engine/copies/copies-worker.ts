@@ -1,4 +1,5 @@
 import { closeSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 
 import { cloneMount, ThreadMounts } from '../host/mounts/mount-tree.ts';
@@ -26,6 +27,8 @@ const mounts = new ThreadMounts((workerData as WorkerData).hidden);
 const views = new Map<number, View>();
 const arriving = new Map<number, ArrivingStream>();
 const outgoing = new Map<number, OutgoingChunks>();
+/** Work under way, and that whose result is no longer wanted. */
+const [running, stopped] = [new Set<number>(), new Set<number>()];
 let lastView = 0;
 
 port.on('message', (message: ToWorker) => {
@@ -40,10 +43,14 @@ port.on('message', (message: ToWorker) => {
   else if ('chunks' in message) arriving.get(id)?.push(message.chunks);
   else if ('end' in message) arriving.get(id)?.end(message.end.failure);
   else if ('taken' in message) outgoing.get(id)?.giveBack(message.taken);
-  else outgoing.get(id)?.stop();
+  else {
+    if (running.has(id)) stopped.add(id);
+    outgoing.get(id)?.stop();
+  }
 });
 
 async function handleWork(id: number, work: Work): Promise<void> {
+  running.add(id);
   // Before the first wait, because chunks, or answers to them, may be the next messages.
   if (work.kind === 'place') arriving.set(id, new ArrivingStream((consumed) => tell({ id, consumed })));
   if (work.kind === 'pack') outgoing.set(id, new OutgoingChunks((output) => tell({ id, output }, [output.buffer])));
@@ -52,9 +59,16 @@ async function handleWork(id: number, work: Work): Promise<void> {
   } catch (error) {
     tell({ id, failure: describe(error) });
   } finally {
+    running.delete(id);
+    stopped.delete(id);
     arriving.delete(id);
     outgoing.delete(id);
   }
+}
+
+async function pause(id: number): Promise<void> {
+  await setImmediate();
+  if (stopped.has(id)) throw new EngineError('failed', 'the copy was canceled');
 }
 
 async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> {
@@ -83,7 +97,7 @@ async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> 
     case 'transfer': {
       const target = viewOf(work.view);
       using source = new View(mounts, { root: work.transfer.from, mounts: [], readOnly: 'everything' });
-      await transfer(source, target, work.transfer);
+      await transfer(source, target, work.transfer, async () => await pause(id));
       return undefined;
     }
     case 'makeFolder':

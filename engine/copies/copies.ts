@@ -107,9 +107,10 @@ export class OpenView implements AsyncDisposable {
     await this.#thread.perform({ kind: 'pack', view: this.#view, path }, { take, signal });
   }
 
-  /** Copies files of another root. */
-  async transfer(transfer: Transfer): Promise<void> {
-    await this.#thread.perform({ kind: 'transfer', view: this.#view, transfer });
+  /** Copies files of another root; `signal` ends it in the middle. */
+  async transfer(transfer: Transfer, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    await this.#thread.perform({ kind: 'transfer', view: this.#view, transfer }, { signal });
   }
 
   /** Creates a folder with its parents; an existing one stays. */

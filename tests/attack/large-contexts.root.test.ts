@@ -108,11 +108,29 @@ suite('a context of great size', { concurrency: false }, () => {
       if (chunk.toString().includes('Step 2/2')) break; // which closes the connection
     }
 
-    const builds = async (): Promise<number> => (await readBuilds(engine)).length;
+    const builds = async (): Promise<number> => (await namesIn(engine, 'builds')).length;
     while ((await builds()) > 0) await engine.get('/_ping');
+  });
+
+  test('a COPY ends with its client while files are copied', async () => {
+    const context = contextOf({
+      Dockerfile: 'FROM busybox\nCOPY d /d\n',
+      ...Object.fromEntries(Array.from({ length: 6 }, (_, at) => [`d/${at}`, { content: Buffer.alloc(50_000_000) }])),
+    });
+    const before = (await engine.get<unknown[]>('/images/json?all=1')).body.length;
+    const client = new AbortController();
+    const options = { headers: { 'Content-Type': 'application/x-tar' }, signal: client.signal };
+    const building = engine.post('/build', context, options).catch(() => undefined);
+    while ((await namesIn(engine, 'writable')).length === 0) await engine.get('/_ping');
+
+    client.abort();
+
+    await building;
+    while ((await namesIn(engine, 'builds')).length > 0) await engine.get('/_ping');
+    assert.equal((await engine.get<unknown[]>('/images/json?all=1')).body.length, before);
   });
 });
 
-async function readBuilds(engine: TestEngine): Promise<string[]> {
-  return (await readdir(`${engine.dataRoot}/builds`)).filter((name) => name !== '.trash');
+async function namesIn(engine: TestEngine, folder: string): Promise<string[]> {
+  return (await readdir(`${engine.dataRoot}/${folder}`)).filter((name) => name !== '.trash');
 }

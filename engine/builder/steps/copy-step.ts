@@ -48,7 +48,7 @@ export async function copyStep(state: StageState, step: Copy, expand: (text: str
     const destination = absolute(state.config.WorkingDir, step.destination);
     for (const each of works) {
       const work: Transfer = { ...each, destination, ...owner, ...modeOf(step.chmod) };
-      await failingWords(step.destination, async () => await files.view.transfer(work));
+      await failingWords(step.destination, async () => await files.view.transfer(work, build.signal));
     }
   }
   using leases = new DisposableStack();

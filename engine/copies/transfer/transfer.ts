@@ -31,13 +31,17 @@ const LIMITS = { bytes: 2 ** 46, entries: 2 ** 28 };
 const CHUNK_BYTES = 1024 * 1024;
 const ROOT = { uid: 0, gid: 0 };
 
+/** Gives other work of the thread its turn. Throws when the result is no longer wanted. */
+type Pause = () => Promise<void>;
+
 /** Copies within this thread. Throws `invalid` for a damaged archive. */
-export async function transfer(source: View, target: View, work: Transfer): Promise<void> {
+export async function transfer(source: View, target: View, work: Transfer, pause: Pause): Promise<void> {
   for (const path of work.paths) {
     const held = holdInRoot(source.root, bytesOf(path));
     try {
-      if (fstatSync(held).isDirectory()) copyFolder(held, target, work);
-      else if (!(work.extracts && (await extractArchive(held, target, work)))) copyFile(held, path, target, work);
+      if (fstatSync(held).isDirectory()) await copyFolder(held, target, work, pause);
+      else if (!(work.extracts && (await extractArchive(held, target, work, pause))))
+        await copyFile({ held, path }, target, work, pause);
     } finally {
       closeSync(held);
     }
@@ -84,14 +88,24 @@ function notFolder(parts: readonly BytePath[]): EngineError {
   return new EngineError('invalid', `Cannot mkdir: /${readable(parts.join('/'))} is not a directory`);
 }
 
-function copyFolder(held: number, target: View, { destination, owner, mode }: Transfer): void {
+async function copyFolder(
+  held: number,
+  target: View,
+  { destination, owner, mode }: Transfer,
+  pause: Pause,
+): Promise<void> {
   // Folders on the way belong to root, as in docker.
   makeFolder(target, `${destination}/..`);
   makeFolder(target, destination, owner);
-  place(held, undefined, target, { path: destination, owner, mode });
+  await place({ held, name: undefined }, target, { path: destination, owner, mode }, pause);
 }
 
-function copyFile(held: number, path: string, target: View, { destination, owner, mode }: Transfer): void {
+async function copyFile(
+  { held, path }: { held: number; path: string },
+  target: View,
+  { destination, owner, mode }: Transfer,
+  pause: Pause,
+): Promise<void> {
   const { parts } = innerPathOf(destination);
   const isInside = destination.endsWith('/') || isExistingFolder(target, destination);
   const folder = isInside ? parts : parts.slice(0, -1);
@@ -103,19 +117,28 @@ function copyFile(held: number, path: string, target: View, { destination, owner
   const parent = `/${readable(folder.join('/'))}`;
   makeFolder(target, parent, owner);
   const end = isInside ? undefined : target.endOf(parts);
-  if (end === undefined) place(held, name, target, { path: parent, owner, mode });
-  else place(held, end.at(-1), target, { path: `/${readable(end.slice(0, -1).join('/'))}`, owner, mode });
+  const where = end === undefined ? parent : `/${readable(end.slice(0, -1).join('/'))}`;
+  const source = { held, name: end === undefined ? name : end.at(-1) };
+  await place(source, target, { path: where, owner, mode }, pause);
 }
 
 type Where = Readonly<{ path: string; owner: Transfer['owner'] | undefined; mode: number | undefined }>;
 
-function place(held: number, name: BytePath | undefined, target: View, { path, owner, mode }: Where): void {
+async function place(
+  source: { held: number; name: BytePath | undefined },
+  target: View,
+  { path, owner, mode }: Where,
+  pause: Pause,
+): Promise<void> {
   const options = { path, keepsKinds: false, ...(owner !== undefined && { owner }) };
   using placer = new Placer(target.root, options);
   const sink = mode === undefined ? placer : withMode(placer, mode);
   const reader = new TarReader(sink, LIMITS);
   const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES); // read before the next chunk is asked for
-  for (const chunk of pack({ held, name }, () => buffer)) reader.push(chunk);
+  for (const chunk of pack(source, () => buffer)) {
+    reader.push(chunk);
+    await pause();
+  }
   reader.end();
   placer.complete();
 }
@@ -143,7 +166,7 @@ function isExistingFolder(target: View, path: string): boolean {
 }
 
 /** Returns whether it was an archive: the first header is checked before anything is written. */
-async function extractArchive(held: number, target: View, { destination }: Transfer): Promise<boolean> {
+async function extractArchive(held: number, target: View, { destination }: Transfer, pause: Pause): Promise<boolean> {
   if (!fstatSync(held).isFile()) return false;
   const fd = openHeld(held);
   try {
@@ -151,7 +174,10 @@ async function extractArchive(held: number, target: View, { destination }: Trans
     makeFolder(target, destination);
     using placer = new Placer(target.root, { path: destination, keepsKinds: false });
     const reader = new TarReader(placer, LIMITS);
-    for await (const chunk of decompressed(chunksOf(fd))) reader.push(chunk);
+    for await (const chunk of decompressed(chunksOf(fd))) {
+      reader.push(chunk);
+      await pause();
+    }
     reader.end();
     placer.complete();
     return true;
