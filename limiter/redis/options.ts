@@ -16,8 +16,6 @@ export type RedisStoreOptions = Readonly<{
   timeoutMs?: number;
   /** Requests under way in a gateway that was killed count for this long. */
   leaseSeconds?: number;
-  /** Requests decided in one call at most; 1 in a cluster, and where a proxy spreads keys over several servers. */
-  batch?: number;
   /** Answer refusals that are certain until a reset without asking the server. Default true. */
   rememberRefusals?: boolean;
   /** Epoch milliseconds, for tests. Default: the server's clock. */

@@ -22,14 +22,23 @@ export class Patience implements Disposable {
   }
 
   /** Rejects with `NoAnswer` when there is none in time. */
-  async within<T>(answer: Promise<T>): Promise<T> {
-    return await new Promise((resolve, reject) => {
+  within<T>(answer: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
       const giveUp = (): void => reject(new NoAnswer(`redis has not answered in ${this.#timeoutMs} ms`));
       const wait = { left: PARTS, giveUp };
       this.#waits.add(wait);
       // After a turn's timers Node reads what has come, and only then `setImmediate` runs.
       this.#timer ??= setInterval(() => setImmediate(() => this.#endPart()), this.#timeoutMs / PARTS);
-      answer.then(resolve, reject).finally(() => this.#waits.delete(wait));
+      answer.then(
+        (value) => {
+          this.#waits.delete(wait);
+          return resolve(value);
+        },
+        (error: unknown) => {
+          this.#waits.delete(wait);
+          return reject(error);
+        },
+      );
     });
   }
 

@@ -1,12 +1,12 @@
 import { createHash, randomInt } from 'node:crypto';
 
-import type { Batch } from './batch.ts';
+import type { Verdict } from '../types.ts';
 import type { CallerHere } from './callers.ts';
 import type { Entry, Link } from './links/link.ts';
 import { linkTo, type RedisStoreOptions } from './options.ts';
 import { NoAnswer, Patience } from './patience.ts';
 import { SCRIPT } from './script.ts';
-import { decodeVerdicts, encodeCall, type MarkedVerdict } from './wire.ts';
+import { type Bounds, decodeVerdict, encodeOperation, type Operation, type Reply, type Sender } from './wire.ts';
 
 const SCRIPT_SHA = createHash('sha1').update(SCRIPT).digest('hex');
 
@@ -65,11 +65,6 @@ export class Server implements Disposable {
     return this.#settings.now?.() ?? Date.now() + this.#clockOffsetMs;
   }
 
-  /** When the server last sent something, by `performance.now()`. */
-  get answeredAt(): number {
-    return this.#answeredAt;
-  }
-
   isAway({ redisKey }: CallerHere): boolean {
     return !this.#link.isThere(redisKey);
   }
@@ -79,27 +74,70 @@ export class Server implements Disposable {
     this.#troubled ??= 'lost';
   }
 
-  /** Runs the script for a batch. The verdicts are those of its decisions, of content and of what is forgotten. */
-  async run(batch: Batch): Promise<MarkedVerdict[]> {
+  /** Runs the script for an operation on a caller. */
+  async run({ redisKey }: CallerHere, operation: Operation, limits: string, bounds?: Bounds): Promise<Verdict> {
+    const text = encodeOperation(operation, this.#sender(), limits, bounds);
     const sentAt = Date.now();
-    const first = batch.shares[0]?.caller.redisKey ?? '';
     try {
-      const { nowMs, verdicts } = decodeVerdicts(await this.#patience.within(this.#evaluate(batch, first)));
-      if (this.#settings.now === undefined) {
-        this.#clockOffsetMs = nowMs - (sentAt + Date.now()) / 2;
-        this.#isTimeKnown = true;
-      }
-      return verdicts;
+      const sent = this.#link.send<Reply>(redisKey, ['EVALSHA', SCRIPT_SHA, '1', redisKey, text]);
+      return this.#noteAnswer(await this.#patience.within(sent), sentAt);
     } catch (error) {
-      this.#troubled = error instanceof NoAnswer ? 'lost' : 'refusing';
-      if (error instanceof NoAnswer) this.#link.noAnswer(first);
-      throw error;
+      // A server that was restarted does not know the script, and has not run it.
+      if (error instanceof Error && error.message.startsWith('NOSCRIPT')) return await this.#sendScript(redisKey, text);
+      throw this.#noteFailure(redisKey, error);
     }
+  }
+
+  /**
+   * Runs the script for an operation whose answer nobody awaits: until there is one, or the connection ends. A server that does
+   * not know the script fails it.
+   */
+  async tell({ redisKey }: CallerHere, operation: Operation, limits: string): Promise<unknown> {
+    const text = encodeOperation(operation, this.#sender(), limits);
+    return await this.#link.send<Reply>(redisKey, ['EVALSHA', SCRIPT_SHA, '1', redisKey, text]);
+  }
+
+  /** Rejects when this does not come in time. */
+  async within<T>(awaited: Promise<T>): Promise<T> {
+    return await this.#patience.within(awaited);
+  }
+
+  async #sendScript(redisKey: string, text: string): Promise<Verdict> {
+    const sentAt = Date.now();
+    try {
+      const reply = await this.#patience.within(
+        this.#link.send<Reply>(redisKey, ['EVAL', SCRIPT, '1', redisKey, text]),
+      );
+      return this.#noteAnswer(reply, sentAt);
+    } catch (error) {
+      throw this.#noteFailure(redisKey, error);
+    }
+  }
+
+  #sender(): Sender {
+    const { now, leaseSeconds } = this.#settings;
+    return { nowMs: now?.() ?? 0, gateway: this.#gateway, leaseSeconds, heardSeconds: this.#heardSeconds() };
+  }
+
+  #noteAnswer(reply: Reply, sentAt: number): Verdict {
+    const verdict = decodeVerdict(reply);
+    this.#heard('all');
+    if (this.#settings.now === undefined) {
+      this.#clockOffsetMs = verdict.nowMs - (sentAt + Date.now()) / 2;
+      this.#isTimeKnown = true;
+    }
+    return verdict;
+  }
+
+  #noteFailure(redisKey: string, error: unknown): unknown {
+    this.#troubled = error instanceof NoAnswer ? 'lost' : 'refusing';
+    if (error instanceof NoAnswer) this.#link.noAnswer(redisKey);
+    return error;
   }
 
   /** A caller's value. */
   async value(redisKey: string): Promise<Buffer | null> {
-    return await this.#patience.within(this.#link.send(redisKey, ['GET', redisKey]));
+    return await this.#patience.within(this.#link.send<Buffer | null>(redisKey, ['GET', redisKey]));
   }
 
   /** The keys with this prefix, and their values, in pages. */
@@ -123,25 +161,6 @@ export class Server implements Disposable {
   [Symbol.dispose](): void {
     this.#patience[Symbol.dispose]();
     this.#link[Symbol.dispose]();
-  }
-
-  async #evaluate(batch: Batch, first: string): Promise<Buffer> {
-    const keys = batch.shares.map(({ caller }) => caller.redisKey);
-    if (!this.#link.isThere(first)) throw new Error('redis is not there');
-    const { now, leaseSeconds } = this.#settings;
-    const sender = { nowMs: now?.() ?? 0, gateway: this.#gateway, leaseSeconds, heardSeconds: this.#heardSeconds() };
-    const args = [String(keys.length), ...keys, encodeCall(batch, sender)];
-    let reply: Buffer | null;
-    try {
-      reply = await this.#link.send(first, ['EVALSHA', SCRIPT_SHA, ...args]);
-    } catch (error) {
-      // A server that was restarted does not know the script, and has not run it.
-      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      reply = await this.#link.send(first, ['EVAL', SCRIPT, ...args]);
-    }
-    if (reply === null) throw new Error('redis has answered nothing');
-    this.#heard('all');
-    return reply;
   }
 
   #heardSeconds(): number {

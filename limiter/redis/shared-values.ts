@@ -55,9 +55,9 @@ export class SharedValues implements Disposable {
     this.#link[Symbol.dispose]();
   }
 
-  async #send(command: readonly string[]): Promise<Buffer | null> {
+  async #send(command: readonly string[]): Promise<Buffer | number> {
     if (!this.#link.isThere(this.#key)) throw new Error('redis is not connected');
-    return await this.#patience.within(this.#link.send(this.#key, command));
+    return await this.#patience.within(this.#link.send<Buffer | number>(this.#key, command));
   }
 
   async #look(): Promise<void> {

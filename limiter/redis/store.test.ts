@@ -27,7 +27,6 @@ async function openStore(options: Partial<RedisStoreOptions> = {}): Promise<Redi
 }
 
 storeContract('Redis', async (now) => await openStore({ now }));
-storeContract('Redis, one caller in each call', async (now) => await openStore({ now, batch: 1 }));
 // The test's clock runs faster than leases are renewed.
 storeModelContract('Redis', async (now) => await openStore({ now, rememberRefusals: false, leaseSeconds: 5000 }));
 shownContract('Redis', async (now) => await openStore({ now, leaseSeconds: 5000 }));

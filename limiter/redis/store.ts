@@ -1,25 +1,28 @@
-import { Endpoints } from '../endpoints.ts';
+import { bitsOf, Endpoints } from '../endpoints.ts';
 import type { LimitStore } from '../limit-store.ts';
-import { type Ask, type CallerState, type LimitRules, LIMITS, type Verdict } from '../types.ts';
-import { Answers } from './answers.ts';
-import type { Batch } from './batch.ts';
-import { addEnd, addTime, hasEnds, type CallerHere, KnownCallers, takeEnds } from './callers.ts';
-import { Calls, MIN_CALL_SIZE, MAX_CALLS } from './calls.ts';
+import type { Ask, CallerState, Endpoint, LimitRules, Verdict } from '../types.ts';
+import { type CallerHere, KnownCallers } from './callers.ts';
 import { KnownRefusals } from './known-refusals.ts';
-import { hasVerdict, type Operation } from './operation.ts';
 import type { RedisStoreOptions } from './options.ts';
-import { Renewal } from './renewal.ts';
 import { Server } from './server.ts';
-import { ENDS_SENT_WITHIN_MS, WaitingEnds } from './waiting-ends.ts';
-import { decodeState, FOREIGN, ForeignValue, isOurs, type MarkedVerdict } from './wire.ts';
+import {
+  type Bounds,
+  decodeState,
+  type EncodedLimits,
+  encodeContentLimits,
+  encodeLimits,
+  FOREIGN,
+  ForeignValue,
+  isOurs,
+  type Operation,
+} from './wire.ts';
 
-/** After this a gateway that would refuse for requests of others asks again: all ends up to now have been sent. */
-const ASK_AGAIN_MS = ENDS_SENT_WITHIN_MS + 50;
-const CONCURRENT = LIMITS.indexOf('concurrent');
+const NO_LIMITS = '';
+const MAX_MICROS = 0x7f_ff_ff_ff;
 
 /**
- * The counts in a Redis 7, for several gateways: each caller is one key, the server's clock counts, and what arrives
- * while a call is under way goes into the next one together.
+ * The counts in a Redis 7, for several gateways: each caller is one key, and each operation on it one call of a script, by
+ * the server's clock. The client library sends calls of one turn together.
  *
  * Nothing is queued for a server that is away, and every wait has an end: a decision that does not come in time
  * rejects. It may still have been spent; never the other way round.
@@ -28,35 +31,23 @@ export class RedisStore implements LimitStore {
   readonly endpoints = new Endpoints();
   readonly #prefix: string;
   readonly #server: Server;
-  readonly #calls: Calls;
-  readonly #answers: Answers;
   readonly #callers: KnownCallers;
-  readonly #ends: WaitingEnds;
-  readonly #renewal: Renewal;
   readonly #refusals: KnownRefusals | undefined;
-  #rules: LimitRules | undefined;
+  readonly #renewal: NodeJS.Timeout;
+  /** The limits of each endpoint as the script reads them, under the rules of its last request. */
+  readonly #limits: { endpoint: Endpoint; rules: LimitRules; encoded: EncodedLimits }[] = [];
+  #calls = 0;
+  #whenIdle: (() => void) | undefined;
 
   constructor(options: RedisStoreOptions) {
     const { prefix = 'gantry:', timeoutMs = 500, leaseSeconds = 30, now, rememberRefusals = true } = options;
-    const { reportError = ignore, reportBack = ignore, cluster } = options;
-    const most = cluster === undefined ? (options.batch ?? 256) : 1;
+    const { reportError = ignore, reportBack = ignore } = options;
     this.#prefix = prefix;
     this.#refusals = rememberRefusals ? new KnownRefusals() : undefined;
     this.#callers = new KnownCallers(prefix);
-    this.#ends = new WaitingEnds(most, (caller) => this.#sendEnds(caller));
-    const reportSilence = (): void => this.#renewal.renew();
-    const reports = { reportError, reportBack, reportSilence };
+    const reports = { reportError, reportBack, reportSilence: () => this.#renewAll() };
     this.#server = new Server(options, { timeoutMs, leaseSeconds, ...reports, ...(now && { now }) });
-    this.#calls = new Calls(this.#server, most, {
-      leaves: (batch) => this.#ends.goAlong(batch),
-      decided: (batch, verdicts) => this.#note(batch, verdicts),
-      failed: (batch, error) => this.#drop(batch, error),
-      over: () => this.#answers.tell(),
-      onlyWaits: () => this.#answers.askedAtOnce,
-    });
-    this.#answers = new Answers(MAX_CALLS, MIN_CALL_SIZE, () => this.#calls.pump());
-    const rules = (): LimitRules | undefined => this.#rules;
-    this.#renewal = new Renewal(this.#callers, this.#server, this.#calls, { leaseSeconds, most, rules });
+    this.#renewal = setInterval(() => this.#renewAll(), (leaseSeconds * 1000) / 3).unref();
   }
 
   /** Resolves when the first connection is there. Until then every decision rejects. */
@@ -71,50 +62,40 @@ export class RedisStore implements LimitStore {
   decide(ask: Ask): Verdict | Promise<Verdict> {
     const known = this.#refusals?.find(ask, this.nowMs());
     if (known !== undefined) return known;
-    return new Promise((resolve, reject) => {
-      const caller = this.#callers.find(ask.key);
-      if (this.#server.isAway(caller)) {
-        this.#server.noteMissed();
-        return reject(new Error('redis is not there'));
-      }
-      this.#answers.expect();
-      this.#add(caller, ask.rules, { kind: 'decision', count: 0, amount: 0, ask, resolve, reject });
-    });
+    const caller = this.#callers.find(ask.key);
+    return caller.uncertain ? this.#decideLater(caller, ask) : this.#decide(caller, ask);
   }
 
-  release(ask: Ask, _ticket: number, cpuSeconds: number): void {
-    const caller = this.#callers.find(ask.key);
+  release({ key, endpoint, rules }: Ask, _ticket: number, cpuSeconds: number): void {
+    const caller = this.#callers.find(key);
     caller.underWay -= 1;
-    addEnd(caller, ask.endpoint.graphql, cpuSeconds);
-    // Near the limit other gateways should know at once; without a server ends are dropped.
-    if (caller.crowded || this.#server.isAway(caller)) this.#sendEnds(caller, ask.rules);
-    else this.#ends.add(caller);
+    this.#change(
+      caller,
+      { kind: 'end', count: -1, micros: microsOf(cpuSeconds) },
+      this.#limitsOf(endpoint, rules).time,
+    );
   }
 
-  charge(ask: Ask, _ticket: number, cpuSeconds: number, points: number): void {
-    const caller = this.#callers.find(ask.key);
-    if (cpuSeconds > 0) {
-      addTime(caller, ask.endpoint.graphql, cpuSeconds);
-      this.#ends.add(caller);
-    }
-    if (points > 0 && !this.#server.isAway(caller))
-      this.#add(caller, ask.rules, { kind: 'points', count: 0, amount: points, ask });
+  charge({ key, endpoint, rules }: Ask, _ticket: number, cpuSeconds: number, points: number): void {
+    const operation = { kind: 'change', count: 0, micros: microsOf(cpuSeconds), points } as const;
+    this.#change(this.#callers.find(key), operation, this.#limitsOf(endpoint, rules).all);
   }
 
-  giveBack(ask: Ask): void {
-    const caller = this.#callers.find(ask.key);
+  giveBack({ key, endpoint, points, rules }: Ask): void {
+    const caller = this.#callers.find(key);
     caller.underWay -= 1;
-    this.#refusals?.forget(ask.key);
-    if (this.#server.isAway(caller)) caller.uncertain = true;
-    else this.#add(caller, ask.rules, { kind: 'give-back', count: 0, amount: 0, ask });
+    this.#refusals?.forget(key);
+    const spends = { quota: endpoint.primary ? -1 : 0, points: -points, content: -1 };
+    this.#change(caller, { kind: 'change', count: -1, ...spends }, this.#limitsOf(endpoint, rules).all);
   }
 
   async chargeContent(key: string, count: number, rules: LimitRules): Promise<void> {
-    await this.#operate(key, rules, 'content', count);
+    const operation = { kind: 'change', count: 0, content: count } as const;
+    await this.#call(this.#callers.find(key), operation, encodeContentLimits(rules));
   }
 
-  async forget(key: string, rules: LimitRules): Promise<void> {
-    await this.#operate(key, rules, 'forget', 0);
+  async forget(key: string): Promise<void> {
+    await this.#call(this.#callers.find(key), { kind: 'forget', count: 0 }, NO_LIMITS);
     await this.#server.publish(this.#forgotten, key);
   }
 
@@ -126,8 +107,6 @@ export class RedisStore implements LimitStore {
   }
 
   async peek(key: string): Promise<CallerState> {
-    this.#sendEnds(this.#callers.find(key)); // so that what was decided and ended before is seen
-    this.#calls.pump();
     const redisKey = this.#callers.redisKey(key);
     const value = await this.#server.value(redisKey);
     if (value !== null && !isOurs(value)) throw new ForeignValue(redisKey);
@@ -144,11 +123,14 @@ export class RedisStore implements LimitStore {
     }
   }
 
-  /** Sends what is left, as far as there is a server, and closes the connection. */
+  /** Waits for the answers to all that was sent, and closes the connection. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#renewal[Symbol.dispose]();
-    this.#ends.finish();
-    await this.#calls.drained();
+    clearInterval(this.#renewal);
+    if (this.#calls > 0) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#whenIdle = resolve;
+      await this.#server.within(promise).catch(ignore); // a server that is silent
+    }
     this.#server[Symbol.dispose]();
   }
 
@@ -157,78 +139,111 @@ export class RedisStore implements LimitStore {
     return `${this.#prefix}forgotten`;
   }
 
-  async #operate(key: string, rules: LimitRules, kind: 'content' | 'forget', amount: number): Promise<void> {
-    const caller = this.#callers.find(key);
-    if (this.#server.isAway(caller)) throw new Error('redis is not there');
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    this.#answers.expect();
-    this.#add(caller, rules, { kind, count: 0, amount, resolve, reject });
-    await promise;
+  #decide(caller: CallerHere, ask: Ask): Promise<Verdict> {
+    const { endpoint, points, quota, rules } = ask;
+    const spends = { quota: endpoint.primary ? 1 : 0, points, content: endpoint.content ? 1 : 0 };
+    const bounds = { quota, concurrent: rules.concurrent.limit, shadow: bitsOf(rules.shadow) | endpoint.shadow };
+    const limits = this.#limitsOf(endpoint, rules).all;
+    return this.#call(caller, { kind: 'decide', count: 1, ...spends }, limits, bounds, ask);
   }
 
-  #add(caller: CallerHere, rules: LimitRules, operation?: Operation): void {
-    this.#rules = rules;
-    this.#calls.add(caller, rules, operation);
-  }
-
-  #sendEnds(caller: CallerHere, rules = this.#rules): void {
-    if (rules === undefined || !hasEnds(caller)) return;
-    if (!this.#server.isAway(caller)) return this.#add(caller, rules);
-    // The lease runs out there, or the next renewal says how many are under way.
-    takeEnds(caller);
-    caller.uncertain = true;
-  }
-
-  /** Remembers what was decided, before anything else is asked. */
-  #note(batch: Batch, verdicts: readonly MarkedVerdict[]): void {
-    let next = 0;
-    for (const { caller, operations } of batch.shares) {
-      for (const operation of operations) {
-        if (!hasVerdict(operation)) continue;
-        const verdict = verdicts[next];
-        next += 1;
-        if (verdict === undefined) throw new Error('redis has answered fewer operations than it was sent');
-        if (verdict.refusedBy === FOREIGN) operation.error = new ForeignValue(caller.redisKey);
-        else if (operation.ask !== undefined) {
-          if (verdict.refusedBy === CONCURRENT && verdict.crowded && operation.asked !== true) {
-            this.#askAgain(operation);
-            continue;
-          }
-          this.#noteVerdict(caller, operation.ask, verdict);
-          operation.verdict = verdict;
-        }
-        this.#answers.add(operation);
-      }
+  /** Decides when no call for this caller is under way, after its number of requests under way was set right. */
+  async #decideLater(caller: CallerHere, ask: Ask): Promise<Verdict> {
+    while (caller.uncertain && caller.calls > 0) {
+      await this.#server.within(new Promise<void>((resolve) => caller.waiting.push(resolve)));
     }
+    if (caller.uncertain && !this.#server.isAway(caller)) this.#renew(caller);
+    return await this.#decide(caller, ask);
   }
 
-  #noteVerdict(caller: CallerHere, ask: Ask, verdict: MarkedVerdict): void {
-    caller.crowded = verdict.crowded;
-    if (verdict.refusedBy < 0) caller.underWay += 1;
-    this.#refusals?.learn(ask, verdict);
-  }
-
-  /** This request is refused because of others, some of them other gateways', whose ends may be on their way. */
-  #askAgain(operation: Operation): void {
-    operation.asked = true;
-    setTimeout(() => {
-      const { ask } = operation;
-      const caller = ask && this.#callers.find(ask.key);
-      if (ask !== undefined && caller !== undefined && !this.#server.isAway(caller)) {
-        return this.#add(caller, ask.rules, operation);
-      }
-      this.#answers.reject(operation, new Error('redis is not there'));
-    }, ASK_AGAIN_MS);
-  }
-
-  #drop(batch: Batch, error: unknown): void {
-    for (const share of batch.shares) {
-      const { caller, operations } = share;
+  /** Tells the server what has happened here. Without a server the next renewal says how many requests are under way. */
+  #change(caller: CallerHere, operation: Operation, limits: string): void {
+    if (this.#server.isAway(caller)) {
       caller.uncertain = true;
-      if (caller.share === share) caller.share = undefined;
-      for (const operation of operations) this.#answers.reject(operation, error);
+      return;
+    }
+    // A renewal that is to come has the number without this request.
+    const sent = caller.uncertain ? { ...operation, count: 0 } : operation;
+    caller.calls += 1;
+    this.#calls += 1;
+    this.#server.tell(caller, sent, limits).then(
+      () => this.#endCall(caller),
+      () => this.#failCall(caller, true),
+    );
+  }
+
+  async #call(caller: CallerHere, operation: Operation, limits: string, bounds?: Bounds, ask?: Ask): Promise<Verdict> {
+    if (this.#server.isAway(caller)) {
+      this.#server.noteMissed();
+      this.#callers.forgetIdle(caller);
+      throw new Error('redis is not connected');
+    }
+    caller.calls += 1;
+    this.#calls += 1;
+    try {
+      const verdict = await this.#server.run(caller, operation, limits, bounds);
+      if (verdict.refusedBy === FOREIGN) throw new ForeignValue(caller.redisKey);
+      if (ask !== undefined) {
+        if (verdict.refusedBy < 0) caller.underWay += 1;
+        this.#refusals?.learn(ask, verdict);
+      }
+      this.#endCall(caller);
+      return verdict;
+    } catch (error) {
+      if (error instanceof ForeignValue) this.#endCall(caller);
+      else this.#failCall(caller, operation.kind !== 'renew');
+      throw error;
     }
   }
+
+  /** The server may have run this call or not. */
+  #failCall(caller: CallerHere, renewalDue: boolean): void {
+    caller.uncertain = true;
+    caller.renewalDue = renewalDue;
+    this.#endCall(caller);
+  }
+
+  #endCall(caller: CallerHere): void {
+    caller.calls -= 1;
+    this.#calls -= 1;
+    if (caller.calls === 0) this.#settle(caller);
+    if (this.#calls === 0) this.#whenIdle?.();
+  }
+
+  /** No call for this caller is under way: this process knows all that the server knows. */
+  #settle(caller: CallerHere): void {
+    if (caller.renewalDue && !this.#server.isAway(caller)) this.#renew(caller);
+    for (const proceed of caller.waiting.splice(0)) proceed();
+    this.#callers.forgetIdle(caller);
+  }
+
+  /** Renews all leases, three times in each. That of a caller with calls under way follows their answers. */
+  #renewAll(): void {
+    for (const caller of this.#callers.toRenew()) {
+      if (this.#server.isAway(caller)) continue;
+      if (caller.calls === 0) this.#renew(caller);
+      else caller.uncertain = caller.renewalDue = true;
+    }
+  }
+
+  /** Says how many requests this caller really has under way here. */
+  #renew(caller: CallerHere): void {
+    caller.uncertain = false;
+    caller.renewalDue = false;
+    this.#call(caller, { kind: 'renew', count: caller.underWay }, NO_LIMITS).catch(ignore); // noted in the caller
+  }
+
+  #limitsOf(endpoint: Endpoint, rules: LimitRules): EncodedLimits {
+    const known = this.#limits[endpoint.id];
+    if (known?.endpoint === endpoint && known.rules === rules) return known.encoded;
+    const encoded = encodeLimits(endpoint, rules);
+    this.#limits[endpoint.id] = { endpoint, rules, encoded };
+    return encoded;
+  }
+}
+
+function microsOf(cpuSeconds: number): number {
+  return Math.min(MAX_MICROS, Math.round(cpuSeconds * 1e6));
 }
 
 function ignore(): void {}

@@ -1,41 +1,29 @@
-import { bitsOf, type Endpoints } from '../endpoints.ts';
-import {
-  CATEGORIES,
-  type Ask,
-  type CallerState,
-  type LimitRules,
-  type LimitWindow,
-  type Verdict,
-  type WindowState,
-} from '../types.ts';
-import type { Batch } from './batch.ts';
-import { KINDS, type Operation } from './operation.ts';
+import { CORE, CPU, type Endpoints, FIRST_ENDPOINT_ID, GRAPHQL_CPU, HOUR, MINUTE, scaleOf } from '../endpoints.ts';
+import type { CallerState, Endpoint, LimitRules, Verdict, WindowState } from '../types.ts';
+import { contentLimits, limitsOf, type WindowLimit } from '../window-limits.ts';
 
-/** The kind of a decision, or of a change to one. */
-type Decision = Readonly<{ ask: Ask; change: number }>;
-
-const DECISION_BYTES = 29;
-/** Flag in the length of a window: the window slides. */
-const SLIDES = 2 ** 31;
-const GRAPHQL = 1;
-const CONTENT = 2;
-const PRIMARY = 4;
-const ADDS_POINTS = 8;
-const GIVES_BACK = 16;
-/** So many decisions are searched for an equal one: sending one twice costs less than a longer search. */
-const RECENT_DECISIONS = 8;
-const OPERATION_BYTES = 8;
-const VERDICT_BYTES = 14;
-const MARK = 0x80;
-const NO_LIMIT = 0xff_ff_ff_ff;
 /** A hash leaves room for the kind of an endpoint's window. */
 const WINDOW_KINDS = 4;
+const NO_LIMIT = 0xff_ff_ff_ff;
 
-/** The time, the rules, and where the operations begin. */
-const HEADER_BYTES = 76;
+/** Kinds of limits in the script. */
+const [QUOTA, POINTS, TIME, CONTENT, OTHER_TIME] = [0, 1, 2, 3, 4];
 
-/** The process that makes a call. */
-type Sender = Readonly<{
+/** An operation of the script on one caller. */
+export type Operation = Readonly<{
+  kind: 'decide' | 'change' | 'end' | 'renew' | 'forget';
+  /** Change of the requests under way; for `renew` their number. */
+  count: number;
+  /** Spends of the quota and of content, points, and microseconds of CPU time; negative: given back. */
+  quota?: number;
+  points?: number;
+  micros?: number;
+  content?: number;
+}>;
+const OPERATIONS = ['decide', 'change', 'end', 'renew', 'forget'] as const satisfies Operation['kind'][];
+
+/** The process that calls. */
+export type Sender = Readonly<{
   /** 0: the server's clock. */
   nowMs: number;
   gateway: number;
@@ -44,138 +32,62 @@ type Sender = Readonly<{
   heardSeconds: number;
 }>;
 
-/** The script's one argument: the rules, the kinds of decisions, each caller's operations in the order of the keys. */
-export function encodeCall(batch: Batch, sender: Sender): Buffer {
-  const decisions: Decision[] = [];
-  const kinds: number[] = [];
-  for (const { operations } of batch.shares) {
-    for (const { kind, ask } of operations) {
-      kinds.push(ask === undefined ? KINDS.indexOf(kind as (typeof KINDS)[number]) : kindOf(ask, kind, decisions));
-    }
-  }
-  const operationsAt = HEADER_BYTES + decisions.length * DECISION_BYTES;
-  const out = Buffer.allocUnsafe(operationsAt + batch.size * OPERATION_BYTES + batch.shares.length * 2);
-  encodeHeader(out, batch.rules, sender, operationsAt);
-  encodeDecisions(out, decisions);
-  let at = operationsAt;
-  let next = 0;
-  for (const { operations } of batch.shares) {
-    at = out.writeUInt16LE(operations.length, at);
-    for (const { count, amount } of operations) {
-      at = out.writeUInt16LE(kinds[next]!, at);
-      at = out.writeUInt16LE(count, at);
-      at = out.writeUInt32LE(amount, at);
-      next += 1;
-    }
-  }
-  return out;
+/** The limits of a decision that no window has. */
+export type Bounds = Readonly<{ quota: number; concurrent: number; shadow: number }>;
+const NO_BOUNDS: Bounds = { quota: 0, concurrent: 0, shadow: 0 };
+
+/** The script's argument: the operation, and the limits that it concerns. */
+export function encodeOperation(operation: Operation, sender: Sender, limits: string, bounds = NO_BOUNDS): string {
+  const { kind, count, quota = 0, points = 0, micros = 0, content = 0 } = operation;
+  const { nowMs, gateway, leaseSeconds, heardSeconds } = sender;
+  const whose = `${OPERATIONS.indexOf(kind)},${nowMs},${gateway},${leaseSeconds},${heardSeconds},${count}`;
+  const spends = `${quota},${points},${micros},${content}`;
+  const { concurrent, shadow } = bounds;
+  return `[${whose},${spends},${Math.min(bounds.quota, NO_LIMIT)},${Math.min(concurrent, NO_LIMIT)},${shadow}${limits}]`;
 }
 
-function encodeHeader(
-  out: Buffer,
-  rules: LimitRules,
-  { nowMs, gateway, leaseSeconds, heardSeconds }: Sender,
-  operationsAt: number,
-): void {
-  const { concurrent, restPoints, graphqlPoints, cpu, contentPerMinute, contentPerHour } = rules;
-  let at = out.writeDoubleLE(nowMs, 0);
-  for (const number of [
-    operationsAt,
-    gateway,
-    leaseSeconds,
-    heardSeconds,
-    concurrent.limit,
-    restPoints.limit,
-    spanOf(restPoints),
-    graphqlPoints.limit,
-    spanOf(graphqlPoints),
-    cpu.totalSeconds * 1e6,
-    cpu.graphqlSeconds * 1e6,
-    spanOf(cpu),
-    contentPerMinute.limit,
-    spanOf(contentPerMinute),
-    contentPerHour.limit,
-    spanOf(contentPerHour),
-    bitsOf(rules.shadow),
-  ]) {
-    at = out.writeUInt32LE(Math.min(number, NO_LIMIT), at);
-  }
+/** The limits of an endpoint, and those that the end of a request concerns, as the script reads them. */
+export type EncodedLimits = Readonly<{ all: string; time: string }>;
+
+export function encodeLimits(endpoint: Endpoint, rules: LimitRules): EncodedLimits {
+  const { quota, points, cpu, graphqlCpu, content } = limitsOf(endpoint, rules, endpoint.hash * WINDOW_KINDS);
+  const time = encodeLimit(TIME, cpu) + encodeLimit(endpoint.graphql ? TIME : OTHER_TIME, graphqlCpu);
+  const created = content.map((limit) => encodeLimit(CONTENT, limit));
+  return { all: `${encodeLimit(QUOTA, quota)}${encodeLimit(POINTS, points)}${time}${created.join('')}`, time };
 }
 
-function spanOf({ windowSeconds, window }: LimitWindow): number {
-  return window === 'sliding' ? windowSeconds + SLIDES : windowSeconds;
+/** The limits of content that was created elsewhere. */
+export function encodeContentLimits(rules: LimitRules): string {
+  return contentLimits(rules)
+    .map((limit) => encodeLimit(CONTENT, limit))
+    .join('');
 }
 
-/** The number of a decision's kind, which is added to `decisions` where it is missing. */
-function kindOf(ask: Ask, kind: Operation['kind'], decisions: Decision[]): number {
-  const change = kind === 'points' ? ADDS_POINTS : kind === 'give-back' ? GIVES_BACK : 0;
-  const last = decisions.length - 1;
-  for (let n = last; n >= 0 && n > last - RECENT_DECISIONS; n -= 1) {
-    const { ask: like, change: itsChange } = decisions[n]!;
-    if (like.endpoint !== ask.endpoint || itsChange !== change) continue;
-    if (like.quota === ask.quota && like.points === ask.points) return KINDS.length + n;
-  }
-  return KINDS.length + decisions.push({ ask, change }) - 1;
+function encodeLimit(kind: number, { bit, id, seconds, step, limit }: WindowLimit): string {
+  return `,${kind},${31 - Math.clz32(bit)},${id},${seconds},${step},${Math.min(limit, NO_LIMIT)}`;
 }
 
-function encodeDecisions(out: Buffer, decisions: readonly Decision[]): void {
-  let at = HEADER_BYTES;
-  for (const { ask, change } of decisions) {
-    const { endpoint, rules, quota, points } = ask;
-    const { graphql, content, primary } = endpoint;
-    const flags = (graphql ? GRAPHQL : 0) + (content ? CONTENT : 0) + (primary ? PRIMARY : 0) + change;
-    at = out.writeUInt8(flags, at);
-    at = out.writeUInt8(endpoint.categoryIndex, at);
-    at = out.writeUInt8(endpoint.shadow, at);
-    at = out.writeUInt32LE(Math.min(quota, NO_LIMIT), at);
-    at = out.writeUInt32LE(spanOf(rules.categories[endpoint.category]), at);
-    at = out.writeUIntLE(endpoint.hash * WINDOW_KINDS, at, 6);
-    at = out.writeUInt32LE(points, at);
-    at = out.writeUInt32LE(Math.min(endpoint.contentPerMinute, NO_LIMIT), at);
-    at = out.writeUInt32LE(Math.min(endpoint.contentPerHour, NO_LIMIT), at);
-  }
+/** The script's answer: the numbers of a verdict, or only the time (and -1 for the refusing limit). */
+export function decodeVerdict(reply: Reply): Verdict {
+  const [refusedBy = -1, until = 0, shadowed = 0, used = 0, reset = 0, nowMs = 0] =
+    typeof reply === 'number' ? [-1, 0, 0, 0, 0, reply] : reply;
+  return { refusedBy, until, shadowed, used, reset, nowMs, ticket: 0 };
 }
 
-/** `crowded`: admitted as one of more than half; or refused, and other gateways' requests are among those under way. */
-export type MarkedVerdict = Verdict & Readonly<{ crowded: boolean }>;
+/** The numbers of a verdict in their order, the time last; only the time where nothing was asked. */
+export type Reply = number | readonly number[];
 
 /** Stands in place of the refusing limit: the caller's value is foreign. */
 export const FOREIGN = 254;
 
-/** The script's answer: its time, then a verdict for each decision and for content. */
-export function decodeVerdicts(reply: Buffer): { nowMs: number; verdicts: MarkedVerdict[] } {
-  const nowMs = reply.readDoubleLE(0);
-  const verdicts: MarkedVerdict[] = [];
-  for (let at = 8; at < reply.length; at += VERDICT_BYTES) {
-    verdicts.push({
-      refusedBy: reply[at]! - 1,
-      shadowed: reply[at + 1]! & ~MARK,
-      crowded: (reply[at + 1]! & MARK) !== 0,
-      until: reply.readUInt32LE(at + 2),
-      used: reply.readUInt32LE(at + 6),
-      reset: reply.readUInt32LE(at + 10),
-      nowMs,
-      ticket: 0,
-    });
-  }
-  return { nowMs, verdicts };
-}
-
-const FIXED_WINDOWS = [
-  { name: 'core', end: 1, used: 31, scale: 1 },
-  { name: 'content-minute', end: 5, used: 35, scale: 1 },
-  { name: 'content-hour', end: 9, used: 39, scale: 1 },
-  { name: 'cpu', end: 61, used: 53, scale: 1000 },
-  { name: 'graphql-cpu', end: 61, used: 57, scale: 1000 },
+/** Places of the windows that each value has. */
+const SHARED_WINDOWS = [
+  { id: CORE, end: 1, used: 31 },
+  { id: MINUTE, end: 5, used: 35 },
+  { id: HOUR, end: 9, used: 39 },
+  { id: CPU, end: 61, used: 53 },
+  { id: GRAPHQL_CPU, end: 61, used: 57 },
 ] as const;
-
-/** The steps of those that slide, by the ids that the script has for them. */
-const STEPS: Readonly<Record<number, { name: string; scale: number }>> = {
-  10: { name: 'content-minute', scale: 1 },
-  11: { name: 'content-hour', scale: 1 },
-  12: { name: 'cpu', scale: 1000 },
-  13: { name: 'graphql-cpu', scale: 1000 },
-};
 
 const VERSION = 1;
 const MORE_LEASES = 13;
@@ -208,18 +120,14 @@ export function decodeState(key: string, value: Buffer | null, nowMs: number, en
   const now = Math.floor(nowMs / 1000);
   if (value === null) return { key, underWay: 0, windows: [] };
   const windows: WindowState[] = [];
-  for (const { name, used, end, scale } of FIXED_WINDOWS) {
-    const reset = value.readUInt32LE(end);
-    if (reset > now) windows.push({ name, used: value.readUInt32LE(used) / scale, reset });
-  }
+  const addWindow = (id: number, used: number, reset: number): void => {
+    if (reset > now) windows.push({ name: windowName(id, endpoints), used: used / scaleOf(id), reset });
+  };
+  for (const { id, used, end } of SHARED_WINDOWS) addWindow(id, value.readUInt32LE(used), value.readUInt32LE(end));
   const firstMoreWindow = FIXED_BYTES + value.readUInt16LE(MORE_LEASES) * LEASE_BYTES;
   const moreWindows = places(firstMoreWindow, value.readUInt16LE(MORE_WINDOWS), WINDOW_BYTES);
   for (const at of [FIRST_WINDOW, ...moreWindows.map((id) => ({ id, used: id + 6, end: id + 10 }))]) {
-    const reset = value.readUInt32LE(at.end);
-    if (reset <= now) continue;
-    const id = value.readUIntLE(at.id, 6);
-    const scale = STEPS[id]?.scale ?? 1;
-    windows.push({ name: windowName(id, endpoints), used: value.readUInt32LE(at.used) / scale, reset });
+    addWindow(value.readUIntLE(at.id, 6), value.readUInt32LE(at.used), value.readUInt32LE(at.end));
   }
   const moreLeases = places(FIXED_BYTES, value.readUInt16LE(MORE_LEASES), LEASE_BYTES);
   let underWay = 0;
@@ -235,9 +143,7 @@ function places(start: number, count: number, bytes: number): number[] {
 
 /** Name of an endpoint here; another gateway may have routes that this one has not. */
 function windowName(id: number, endpoints: Endpoints): string {
-  if (id < CATEGORIES.length) return CATEGORIES[id] ?? '';
-  const step = STEPS[id];
-  if (step !== undefined) return step.name;
+  if (id < FIRST_ENDPOINT_ID) return endpoints.windowName(id);
   const kind = ['points', 'content-minute', 'content-hour'][id % WINDOW_KINDS] ?? 'window';
   const hash = Math.floor(id / WINDOW_KINDS);
   return `${kind} ${endpoints.nameOf(hash) ?? `endpoint ${hash.toString(16)}`}`;

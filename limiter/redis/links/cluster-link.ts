@@ -44,8 +44,8 @@ export class ClusterLink implements Link {
     return master !== undefined && master.client?.isReady === true && !this.#silent.has(master.address);
   }
 
-  async send(key: string, command: readonly (string | Buffer)[]): Promise<Buffer | null> {
-    const reply = await this.#cluster.sendCommand<Buffer | null>(key, false, [...command], COMMANDS);
+  async send<T>(key: string, command: readonly string[]): Promise<T> {
+    const reply = await this.#cluster.sendCommand<T>(key, false, [...command], COMMANDS);
     this.#silent.delete(this.#masterOf(key)?.address ?? '');
     this.#events.heard();
     return reply;

@@ -17,7 +17,7 @@ export interface Link extends Disposable {
   /** May the server of this key be asked now? */
   isThere(key: string): boolean;
   /** Rejects with what the server says, or when the connection ends. */
-  send(key: string, command: readonly (string | Buffer)[]): Promise<Buffer | null>;
+  send<T>(key: string, command: readonly string[]): Promise<T>;
   /** The server of this key has not answered in time: it counts as away until it says something. */
   noAnswer(key: string): void;
   /** Keys that match the pattern, with their values, a page at a time. */

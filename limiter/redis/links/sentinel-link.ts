@@ -43,10 +43,10 @@ export class SentinelLink implements Link {
     return this.#link?.isThere() === true;
   }
 
-  async send(key: string, command: readonly (string | Buffer)[]): Promise<Buffer | null> {
+  async send<T>(key: string, command: readonly string[]): Promise<T> {
     if (this.#link === undefined) throw new Error('no sentinel knows a master');
     try {
-      return await this.#link.send(key, command);
+      return await this.#link.send<T>(key, command);
     } catch (error) {
       // It lost the role of master, or its connection has ended: another server may be master by now.
       this.#hurry.abort();

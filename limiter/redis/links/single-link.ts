@@ -33,8 +33,8 @@ export class SingleLink implements Link {
     return this.#client.isReady && !this.#silent;
   }
 
-  async send(_key: string, command: readonly (string | Buffer)[]): Promise<Buffer | null> {
-    const reply = await this.#client.sendCommand<Buffer | null>(command);
+  async send<T>(_key: string, command: readonly string[]): Promise<T> {
+    const reply = await this.#client.sendCommand<T>(command);
     this.#heard();
     return reply;
   }
