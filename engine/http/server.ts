@@ -107,7 +107,8 @@ class ApiServer {
 
   /** The request with its route, or the reason why it has none. */
   #read(raw: IncomingMessage): [Incoming, EngineError | undefined] {
-    const { method = 'GET', url: originalUrl = '/' } = raw;
+    const { method = 'GET' } = raw;
+    const originalUrl = withoutOrigin(raw.url ?? '/');
     const url = rewriteUrl(method, originalUrl, this.#versions);
     const found = this.#router.find(method as 'GET', url);
     const served = (found?.store ?? undefined) as Served | undefined;
@@ -183,6 +184,11 @@ class ApiServer {
     this.#engine.log.debug({ method, path, status: statusCode, milliseconds }, 'answered');
     dropUnread(raw);
   }
+}
+
+/** A client behind a proxy writes the whole address. */
+function withoutOrigin(url: string): string {
+  return /^https?:/i.test(url) ? url.replace(/^https?:\/\/[^/?#]*\/?/i, '/') : url;
 }
 
 /** Older clients get dockerd's message. */

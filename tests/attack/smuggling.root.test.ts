@@ -59,7 +59,8 @@ const CASES: readonly (readonly [name: string, bytes: string, statuses: string])
   ['a method of small letters', request('get /_ping HTTP/1.1'), '400'],
   ['CONNECT', `${request('CONNECT localhost:80 HTTP/1.1')}${BEHIND}`, ''],
   ['TRACE', request('TRACE /_ping HTTP/1.1', 'Connection: close'), '404'],
-  ['the whole address', request('GET http://localhost/_ping HTTP/1.1', 'Connection: close'), '301'],
+  ['the whole address', request('GET http://localhost/_ping HTTP/1.1', 'Connection: close'), '200'],
+  ['an address without a path', request('GET http://localhost HTTP/1.1', 'Connection: close'), '404'],
   ['two hosts', request('GET /_ping HTTP/1.1', 'Host: example.com', 'Connection: close'), '400'],
   ['a body of a GET', `${request('GET /_ping HTTP/1.1', LENGTH)}${BEHIND}`, '200'],
   [
