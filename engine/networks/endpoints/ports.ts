@@ -3,7 +3,10 @@ import { Type, type Static } from 'typebox';
 import { EngineError } from '../../lib/errors.ts';
 import { ipText, parseIp } from '../../lib/notations/ip-address.ts';
 
+/** Protocols that can be published. */
 export type Protocol = 'tcp' | 'udp';
+/** A port that an image or a container names. */
+export type ExposedPort = Readonly<{ containerPort: number; protocol: Protocol | 'sctp' }>;
 
 export const PublishedPort = Type.Object({
   containerPort: Type.Integer(),
@@ -30,7 +33,7 @@ export type WantedPort = Readonly<{
 /** Reads and checks all bindings, including `exposed` ports if all of them are to be published. */
 export function wantedPorts(bindings: PortBindings, publishAll: boolean, exposed: readonly string[]): WantedPort[] {
   const wanted = Object.entries(bindings).flatMap(([key, hosts]) => {
-    const port = parsePort(key);
+    const port = publishable(parsePort(key));
     return (hosts ?? []).map((host) => ({
       ...port,
       hostIp: parseHostIp(host.HostIp ?? ''),
@@ -39,7 +42,9 @@ export function wantedPorts(bindings: PortBindings, publishAll: boolean, exposed
   });
   if (!publishAll) return wanted;
   const bound = new Set(wanted.map(({ containerPort, protocol }) => `${containerPort}/${protocol}`));
-  const more = exposed.map(parsePort).filter((port) => !bound.has(`${port.containerPort}/${port.protocol}`));
+  const more = exposed
+    .map((key) => publishable(parsePort(key)))
+    .filter((port) => !bound.has(`${port.containerPort}/${port.protocol}`));
   return [...wanted, ...more.map((port) => ({ ...port, hostIp: '' }))];
 }
 
@@ -50,13 +55,19 @@ export const ANY_SIX = '::';
 export const LOOPBACK_SIX = '::1';
 
 /** Reads `80/tcp`; no protocol means TCP. */
-export function parsePort(key: string): { containerPort: number; protocol: Protocol } {
+export function parsePort(key: string): ExposedPort {
   const [number = '', protocol = 'tcp', ...rest] = key.split('/');
   if (rest.length > 0 || !isPort(number) || number === '0') throw new EngineError('invalid', `invalid port: "${key}"`);
-  if (protocol !== 'tcp' && protocol !== 'udp') {
-    throw new EngineError('invalid', `invalid port "${key}": the protocol is not tcp or udp`);
+  if (protocol !== 'tcp' && protocol !== 'udp' && protocol !== 'sctp') {
+    throw new EngineError('invalid', `invalid port "${key}": the protocol is not tcp, udp or sctp`);
   }
   return { containerPort: Number(number), protocol };
+}
+
+/** Throws `invalid`: ports of SCTP are named by images, but not published. */
+function publishable({ containerPort, protocol }: ExposedPort): { containerPort: number; protocol: Protocol } {
+  if (protocol !== 'sctp') return { containerPort, protocol };
+  throw new EngineError('invalid', `port ${containerPort}/sctp cannot be published: the protocol is not tcp or udp`);
 }
 
 function parseHostIp(text: string): string {

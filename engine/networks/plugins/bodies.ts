@@ -4,7 +4,7 @@ import { parseCidr } from '../addresses/cidr.ts';
 import type { NewEndpoint } from '../drivers/driver.ts';
 import { checkedMac } from '../endpoints/checks.ts';
 import type { Place } from '../endpoints/endpoint.ts';
-import { parsePort, type Protocol, type WantedPort } from '../endpoints/ports.ts';
+import { parsePort, type ExposedPort, type WantedPort } from '../endpoints/ports.ts';
 import type { NetworkRecord } from '../store.ts';
 import type { CreatedInterface, JoinedEndpoint } from './network-protocol.ts';
 import type { PluginRoute } from './place-link.ts';
@@ -12,7 +12,7 @@ import type { PluginRoute } from './place-link.ts';
 const LABEL = 'com.docker.network';
 /** Space of the addresses that the engine gives itself. */
 const OWN_SPACE = 'LocalDefault';
-const PROTOCOLS: Readonly<Record<Protocol, number>> = { tcp: 6, udp: 17 };
+const PROTOCOLS: Readonly<Record<ExposedPort['protocol'], number>> = { tcp: 6, udp: 17, sctp: 132 };
 
 /** The body of `CreateNetwork`. */
 export function networkBody(network: NetworkRecord): object {

@@ -146,6 +146,16 @@ export const smallRows: readonly NewerRow[] = [
     },
   },
   {
+    title: 'exposed ports of SCTP',
+    work: async (side) => {
+      await run(side, 'sctp', { Cmd: ['sleep', '1000'], ExposedPorts: { '90/sctp': {}, '80/tcp': {} } });
+      const { status, body } = await side.api.get<{ Names: string[]; Ports: object[] }[]>('/containers/json');
+      const { body: shown } = await side.api.get<{ NetworkSettings: Json }>('/containers/sctp/json');
+      await side.api.delete('/containers/sctp?force=1');
+      return { status, listed: body.map(({ Names, Ports }) => [Names, Ports]), ports: shown.NetworkSettings.Ports };
+    },
+  },
+  {
     title: 'networks with Ingress',
     work: async ({ api }) => (await api.post('/networks/create', { Name: 'later', Ingress: true })).status,
     differs: { ours: 501, why: 'they are not built yet' },
