@@ -25,7 +25,6 @@ const NOT_BUILT = 501;
 /** Every endpoint with its rows, in the order of the specification: later requests live on what earlier ones left. */
 const ROWS = ENDPOINTS.map((endpoint) => ({ ...endpoint, ...STATUS_ROWS[endpoint.name] }));
 const SPECIFIED = ROWS.filter(({ since }) => since === undefined);
-const NEWER = ROWS.filter(({ since }) => since !== undefined);
 
 /** Asks for `rows` at a version, in a world of its own. */
 function suiteOf(title: string, version: `1.${number}`, rows: typeof ROWS, outside: typeof OUTSIDE_OF_ENDPOINTS): void {
@@ -50,8 +49,9 @@ function suiteOf(title: string, version: `1.${number}`, rows: typeof ROWS, outsi
 
     for (const [index, { name, method, cases }] of rows.entries()) {
       for (const [status, why, path, extra] of cases) {
-        test(`${index + 1} ${name} answers ${status}: ${why}`, async () => {
-          await checkCase(method, [status, why, path, extra]);
+        const expected = version === '1.24' ? status : (extra?.newer ?? status);
+        test(`${index + 1} ${name} answers ${expected}: ${why}`, async () => {
+          await checkCase(method, [expected, why, path, extra]);
         });
       }
     }
@@ -84,7 +84,7 @@ function suiteOf(title: string, version: `1.${number}`, rows: typeof ROWS, outsi
 }
 
 suiteOf('the statuses of the specification', '1.24', SPECIFIED, OUTSIDE_OF_ENDPOINTS);
-suiteOf('the statuses of newer endpoints', '1.41', NEWER, []);
+suiteOf('the statuses at 1.41', '1.41', ROWS, []);
 
 test('every status that the specification lists is brought about, or it is said why not', () => {
   assert.equal(SPECIFIED.length, 78);

@@ -1,7 +1,12 @@
 import { OF_MEMBERS, type Case, type Extra, type StatusRows } from './row.ts';
 
 /** This daemon is a member of no cluster; what members answer is asked in `engine/cluster`. */
-const outside = (path: string, extra?: Extra): Case => [406, 'the node is in no cluster', path, extra];
+const outside = (path: string, extra?: Extra): Case => [
+  406,
+  'the node is in no cluster',
+  path,
+  { ...extra, newer: 503 },
+];
 const bad = (path: string, extra: Extra): Case => [400, 'a parameter is bad', path, extra];
 
 const NO_CLUSTER = {

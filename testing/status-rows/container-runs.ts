@@ -7,7 +7,7 @@ export const containerRunRows = {
       [204, 'started', '/containers/to-start/start'],
       [304, 'it runs', '/containers/running/start'],
       unknown('/containers/nope/start'),
-      [500, 'it is paused', '/containers/paused/start'],
+      [500, 'it is paused', '/containers/paused/start', { newer: 409 }],
       [500, 'its command is missing', '/containers/broken/start', { changes: true }],
     ],
   },
@@ -36,7 +36,7 @@ export const containerRunRows = {
       [204, 'killed', '/containers/to-kill/kill'],
       [400, 'an unknown signal', '/containers/running/kill?signal=NOPE'],
       unknown('/containers/nope/kill'),
-      [500, 'it does not run', '/containers/stopped/kill'],
+      [500, 'it does not run', '/containers/stopped/kill', { newer: 409 }],
     ],
   },
   'POST /containers/{id}/pause': {
@@ -44,8 +44,8 @@ export const containerRunRows = {
     cases: [
       [204, 'paused', '/containers/to-pause/pause'],
       unknown('/containers/nope/pause'),
-      [500, 'it does not run', '/containers/stopped/pause'],
-      [500, 'it is paused', '/containers/paused/pause'],
+      [500, 'it does not run', '/containers/stopped/pause', { newer: 409 }],
+      [500, 'it is paused', '/containers/paused/pause', { newer: 409 }],
     ],
   },
   'POST /containers/{id}/unpause': {
@@ -53,8 +53,8 @@ export const containerRunRows = {
     cases: [
       [204, 'it goes on', '/containers/to-pause/unpause'],
       unknown('/containers/nope/unpause'),
-      [500, 'it does not run', '/containers/stopped/unpause'],
-      [500, 'it is not paused', '/containers/running/unpause'],
+      [500, 'it does not run', '/containers/stopped/unpause', { newer: 409 }],
+      [500, 'it is not paused', '/containers/running/unpause', { newer: 409 }],
     ],
   },
   'POST /containers/{id}/wait': {

@@ -26,7 +26,7 @@ export const containerStreamRows = {
       [400, 'no width', '/containers/terminal/resize?h=20'],
       [400, 'an invalid height', '/containers/terminal/resize?h=tall&w=60'],
       unknown('/containers/nope/resize?h=20&w=60'),
-      [500, 'it does not run', '/containers/stopped/resize?h=20&w=60'],
+      [500, 'it does not run', '/containers/stopped/resize?h=20&w=60', { newer: 409 }],
     ],
   },
   'POST /containers/{id}/attach': {

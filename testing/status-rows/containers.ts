@@ -72,7 +72,7 @@ export const containerRows = {
     cases: [
       [200, 'its processes', '/containers/running/top'],
       unknown('/containers/nope/top'),
-      [500, 'it does not run', '/containers/stopped/top'],
+      [500, 'it does not run', '/containers/stopped/top', { newer: 409 }],
       [500, 'arguments that ps refuses', '/containers/running/top?ps_args=--nope'],
     ],
   },

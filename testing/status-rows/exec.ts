@@ -29,7 +29,7 @@ export const execRows = {
   'POST /exec/{id}/resize': {
     statuses: [201, 404],
     cases: [
-      [201, 'its first size', '/exec/{exec}/resize?h=20&w=60', { type: TEXT }],
+      [201, 'its first size', '/exec/{exec}/resize?h=20&w=60', { type: TEXT, newer: 200 }],
       [400, 'no height', '/exec/{exec}/resize?w=60'],
       unknown('/exec/nope/resize?h=20&w=60'),
       [404, 'it has ended', '/exec/{exec-ended}/resize?h=20&w=60'],

@@ -6,7 +6,7 @@ export const pluginRows = {
     statuses: [200, 500],
     cases: [
       [200, 'installed', '/plugins/pull?name=127.0.0.1:5000/plugin'],
-      [500, 'it is there', '/plugins/pull?name=127.0.0.1:5000/plugin'],
+      [500, 'it is there', '/plugins/pull?name=127.0.0.1:5000/plugin', { newer: 409 }],
       [500, 'no name', '/plugins/pull'],
       [500, 'an invalid name', '/plugins/pull?name=A/B'],
       [500, 'the registry does not have it', '/plugins/pull?name=127.0.0.1:5000/nope'],
@@ -20,7 +20,7 @@ export const pluginRows = {
     statuses: [200, 404, 500],
     cases: [
       [200, 'enabled', '/plugins/127.0.0.1:5000/plugin/enable', { type: TEXT }],
-      [500, 'it is enabled', '/plugins/127.0.0.1:5000/plugin/enable'],
+      [500, 'it is enabled', '/plugins/127.0.0.1:5000/plugin/enable', { newer: 409 }],
       unknown('/plugins/a/b/enable'),
     ],
   },
@@ -28,7 +28,7 @@ export const pluginRows = {
     statuses: [200, 404, 500],
     cases: [
       [200, 'disabled', '/plugins/127.0.0.1:5000/plugin/disable', { type: '' }],
-      [500, 'it is disabled', '/plugins/127.0.0.1:5000/plugin/disable'],
+      [500, 'it is disabled', '/plugins/127.0.0.1:5000/plugin/disable', { newer: 409 }],
       unknown('/plugins/a/b/disable'),
     ],
   },

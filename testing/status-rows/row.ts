@@ -7,6 +7,8 @@ export type Extra = {
   type?: string;
   /** A refusal that leaves its mark: a start that failed is told by inspect and events. */
   changes?: true;
+  /** The status for clients of newer versions. */
+  newer?: number;
 };
 
 /** The status, why it is that one, and the path that brings it about; `{exec}` and so on stand for ids of the world. */
