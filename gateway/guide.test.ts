@@ -8,14 +8,14 @@ import { test } from 'node:test';
 
 import { RateLimiter } from '@gantry/limiter/limiter.ts';
 import { LIMITS } from '@gantry/limiter/types.ts';
+import { TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 
 import { prometheusText } from './admin/prometheus.ts';
 import { readConfig } from './config/read.ts';
 import { settingsReference } from './config/reference.ts';
 import { newCounts } from './metrics.ts';
 import { CATEGORY_ROUTES } from './routes/defaults.ts';
-import { TestGateway } from './tests/test-gateway.ts';
-import { TestUpstream } from './tests/test-upstream.ts';
 
 const guide = readFileSync(join(dirname(import.meta.dirname), 'docs/gateway.md'), 'utf8');
 const examples = [...guide.matchAll(/^```yaml\n([^]*?)^```$/gm)].map(([, text = '']) => text);

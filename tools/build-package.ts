@@ -11,7 +11,7 @@ import { dirname, join, relative } from 'node:path';
 const root = dirname(import.meta.dirname);
 
 /** Only tests need them. */
-const NOT_PUBLISHED = ['*.test.ts', '*.contract.ts', 'store.model.ts', 'store.fixture.ts', 'test-*.ts'];
+const NOT_PUBLISHED = ['*.test.ts', 'test-*.ts'];
 
 /** `import … from '…'`, `export … from '…'`, `import('…')`, `declare module '…'`. */
 const SPECIFIER = /(from |import\(|import )(['"])([^'"]+)\2/g;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
+import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
 
 import { CALLERS } from './load.ts';
 import { startNginxProxy, startUpstream } from './peers/nginx.ts';

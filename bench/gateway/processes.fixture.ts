@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
+import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
 
 import { endingOnSignals, freePorts, outputOf, startNode } from './processes.ts';
 

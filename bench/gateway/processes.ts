@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
-import { endingWithUs } from '@gantry/limiter/redis/testing/test-process.ts';
+import { endingWithUs } from '@gantry/testing/redis/test-process.ts';
 
 const interruption = new AbortController();
 

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
+import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
 
 import { median } from '../measure.ts';
 import { GATEWAY_PROGRAM, gatewaySettings } from './contenders.ts';

@@ -1,7 +1,7 @@
 import { RateLimiter } from '@gantry/limiter/limiter.ts';
 import { RedisStore } from '@gantry/limiter/redis/store.ts';
-import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
 import type { Caller } from '@gantry/limiter/types.ts';
+import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
 import { Redis } from 'ioredis';
 import { RateLimiterRedis, RateLimiterUnion } from 'rate-limiter-flexible';
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 
-import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { sha256, type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+import { askInTurn } from '@gantry/testing/gateway/worker-processes.ts';
+import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
 
-import { eventually } from '../tests/eventually.ts';
-import { sha256, type Settings, TestGateway } from '../tests/test-gateway.ts';
-import { TestUpstream } from '../tests/test-upstream.ts';
-import { askInTurn } from '../tests/worker-processes.ts';
 import { override } from './client.ts';
 
 const upstream = await TestUpstream.start();

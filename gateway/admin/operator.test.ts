@@ -8,10 +8,10 @@ import { text } from 'node:stream/consumers';
 import { after, test } from 'node:test';
 
 import type { CallerState, LimitedCaller } from '@gantry/limiter/types.ts';
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { runGatewayCommand, sha256, type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 
-import { eventually } from '../tests/eventually.ts';
-import { runGatewayCommand, sha256, type Settings, TestGateway } from '../tests/test-gateway.ts';
-import { TestUpstream } from '../tests/test-upstream.ts';
 import { foreignName } from './foreign.ts';
 
 const upstream = await TestUpstream.start();

@@ -9,8 +9,9 @@ import { text } from 'node:stream/consumers';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { runGatewayCommand, sha256, TestGateway } from '../tests/test-gateway.ts';
-import { TestUpstream } from '../tests/test-upstream.ts';
+import { runGatewayCommand, sha256, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+
 import { foreign } from './foreign.ts';
 import { TopCallers, topOf } from './top-callers.ts';
 

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { type Settings, sha256, TestGateway } from '../tests/test-gateway.ts';
+import { type Settings, sha256, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+
 import { CodeHost } from './code-host.ts';
 
 const SOCKET = 'http.sock';

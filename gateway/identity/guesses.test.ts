@@ -3,9 +3,10 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
+import { type Answer, type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+
 import { askCaller } from '../admin/client.ts';
-import { type Answer, type Settings, TestGateway } from '../tests/test-gateway.ts';
-import { TestUpstream } from '../tests/test-upstream.ts';
 import { NoTurn, Turns } from './turns.ts';
 
 const FLOODER = '127.0.4.1';

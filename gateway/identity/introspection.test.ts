@@ -5,9 +5,10 @@ import { text } from 'node:stream/consumers';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { sha256, type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { type Answering, TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+
 import { askCaller } from '../admin/client.ts';
-import { sha256, type Settings, TestGateway } from '../tests/test-gateway.ts';
-import { type Answering, TestUpstream } from '../tests/test-upstream.ts';
 
 /** The forge: the server behind the gateway, which also says whose token it is. */
 const forge = await TestUpstream.start();

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 
-import { RawClient } from '../tests/raw-client.ts';
-import { RawUpstream } from '../tests/raw-upstream.ts';
-import { TestGateway } from '../tests/test-gateway.ts';
+import { RawClient } from '@gantry/testing/gateway/raw-client.ts';
+import { RawUpstream } from '@gantry/testing/gateway/raw-upstream.ts';
+import { TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
 
 let received = '';
 let answering = '';

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 
 import type { CallerState } from '@gantry/limiter/types.ts';
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { type RawAnswer, RawClient } from '@gantry/testing/gateway/raw-client.ts';
+import { RawUpstream } from '@gantry/testing/gateway/raw-upstream.ts';
+import { type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 
 import { askCaller } from '../admin/client.ts';
-import { eventually } from '../tests/eventually.ts';
-import { type RawAnswer, RawClient } from '../tests/raw-client.ts';
-import { RawUpstream } from '../tests/raw-upstream.ts';
-import { type Settings, TestGateway } from '../tests/test-gateway.ts';
-import { TestUpstream } from '../tests/test-upstream.ts';
 
 const settings: Settings = { limits: { anonymous: 10_000 }, timeouts: { headersMs: 1000, requestMs: 1500 } };
 

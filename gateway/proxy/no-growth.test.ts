@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { growthBy, leastOf } from '@gantry/testing/bytes-in-use.ts';
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { RawClient } from '@gantry/testing/gateway/raw-client.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 
 import { readConfig } from '../config/read.ts';
 import { GatewayLog } from '../log.ts';
 import { startService } from '../run.ts';
-import { eventually } from '../tests/eventually.ts';
-import { RawClient } from '../tests/raw-client.ts';
-import { TestUpstream } from '../tests/test-upstream.ts';
 
 const ROUNDS = 100;
 /** A batch's growth is compiled code, which may be given up again: from -200 to 350 bytes for each connection. */

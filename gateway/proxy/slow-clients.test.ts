@@ -4,11 +4,12 @@ import { readdirSync, readlinkSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { RawClient } from '@gantry/testing/gateway/raw-client.ts';
+import { type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+
 import { askCaller } from '../admin/client.ts';
-import { eventually } from '../tests/eventually.ts';
-import { RawClient } from '../tests/raw-client.ts';
-import { type Settings, TestGateway } from '../tests/test-gateway.ts';
-import { TestUpstream } from '../tests/test-upstream.ts';
 import { MAX_HELD_BYTES } from './bodies/await-body.ts';
 import { UpstreamSlots } from './upstream-slots.ts';
 

@@ -6,13 +6,13 @@ import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { leastOf } from '@gantry/testing/bytes-in-use.ts';
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { RawClient } from '@gantry/testing/gateway/raw-client.ts';
+import { RawUpstream } from '@gantry/testing/gateway/raw-upstream.ts';
+import { type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 
 import { askCaller } from '../admin/client.ts';
-import { eventually } from '../tests/eventually.ts';
-import { RawClient } from '../tests/raw-client.ts';
-import { RawUpstream } from '../tests/raw-upstream.ts';
-import { type Settings, TestGateway } from '../tests/test-gateway.ts';
-import { TestUpstream } from '../tests/test-upstream.ts';
 
 const MEGABYTE = 2 ** 20;
 const piece = Buffer.alloc(MEGABYTE, 'x');

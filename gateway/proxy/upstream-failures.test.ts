@@ -5,11 +5,12 @@ import { createServer as createHttpServer, type Server } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
 
+import { RawClient } from '@gantry/testing/gateway/raw-client.ts';
+import { RawUpstream } from '@gantry/testing/gateway/raw-upstream.ts';
+import { type Answer, type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+
 import { askCaller } from '../admin/client.ts';
-import { RawClient } from '../tests/raw-client.ts';
-import { RawUpstream } from '../tests/raw-upstream.ts';
-import { type Answer, type Settings, TestGateway } from '../tests/test-gateway.ts';
-import { TestUpstream } from '../tests/test-upstream.ts';
 
 const settings: Settings = { limits: { anonymous: 10_000 } };
 

@@ -4,13 +4,13 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
-import { startSentinels } from '@gantry/limiter/redis/testing/test-topology.ts';
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { type Answer, runGatewayCommand, type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
+import { startSentinels } from '@gantry/testing/redis/test-topology.ts';
 
 import { askCaller } from '../admin/client.ts';
-import { eventually } from './eventually.ts';
-import { type Answer, runGatewayCommand, type Settings, TestGateway } from './test-gateway.ts';
-import { TestUpstream } from './test-upstream.ts';
 
 /** Lines of the log since then, by the clock of this machine: they arrive later than answers. */
 function linesSince({ log }: TestGateway, epochMs: number): string[] {

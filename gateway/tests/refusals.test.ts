@@ -3,11 +3,11 @@ import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { LimitedCaller } from '@gantry/limiter/types.ts';
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { sha256, type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 
 import { askCaller, askLimited } from '../admin/client.ts';
-import { eventually } from './eventually.ts';
-import { sha256, type Settings, TestGateway } from './test-gateway.ts';
-import { TestUpstream } from './test-upstream.ts';
 
 const upstream = await TestUpstream.start();
 after(async () => await upstream[Symbol.asyncDispose]());

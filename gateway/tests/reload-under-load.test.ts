@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+
 import { askCaller } from '../admin/client.ts';
-import { eventually } from './eventually.ts';
-import { type Settings, TestGateway } from './test-gateway.ts';
-import { TestUpstream } from './test-upstream.ts';
 
 const CLIENTS = 6;
 const RELOADS = 12;

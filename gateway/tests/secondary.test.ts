@@ -5,10 +5,11 @@ import { text } from 'node:stream/consumers';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { type Answer, type Request, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+
 import { askCaller } from '../admin/client.ts';
-import { eventually } from './eventually.ts';
-import { type Answer, type Request, TestGateway } from './test-gateway.ts';
-import { TestUpstream } from './test-upstream.ts';
 
 const upstream = await TestUpstream.start();
 after(async () => await upstream[Symbol.asyncDispose]());

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 
-import { runGatewayCommand, type Settings, TestGateway } from './test-gateway.ts';
-import { TestUpstream } from './test-upstream.ts';
+import { runGatewayCommand, type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 
 const upstream = await TestUpstream.start();
 after(async () => await upstream[Symbol.asyncDispose]());

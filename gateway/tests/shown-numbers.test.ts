@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 
-import { random } from '@gantry/limiter/contract/store.fixture.ts';
 import type { StatusBody } from '@gantry/limiter/present.ts';
-import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
-
-import { type Request, type Settings, sha256, TestGateway } from './test-gateway.ts';
-import { TestUpstream } from './test-upstream.ts';
+import { type Request, type Settings, sha256, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+import { random } from '@gantry/testing/limiter/store.fixture.ts';
+import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
 
 const upstream = await TestUpstream.start();
 after(async () => await upstream[Symbol.asyncDispose]());

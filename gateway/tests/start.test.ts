@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 
-import { runGatewayCommand, sha256, TestGateway } from './test-gateway.ts';
-import { TestUpstream } from './test-upstream.ts';
+import { runGatewayCommand, sha256, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 
 const identities = {
   users: { alice: {} },

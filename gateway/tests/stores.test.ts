@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { type Answer, type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
 
 import { askCaller } from '../admin/client.ts';
-import { eventually } from './eventually.ts';
-import { type Answer, type Settings, TestGateway } from './test-gateway.ts';
-import { TestUpstream } from './test-upstream.ts';
 
 /** Time whose counts a killed gateway may lose, as the documentation says. */
 const FLUSH_MS = 200;

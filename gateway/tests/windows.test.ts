@@ -4,10 +4,10 @@ import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { CATEGORIES } from '@gantry/limiter/types.ts';
+import { type Answer, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 
 import { askCaller } from '../admin/client.ts';
-import { type Answer, TestGateway } from './test-gateway.ts';
-import { TestUpstream } from './test-upstream.ts';
 
 const upstream = await TestUpstream.start();
 after(async () => await upstream[Symbol.asyncDispose]());

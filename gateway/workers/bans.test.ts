@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import type { LimitedCaller } from '@gantry/limiter/types.ts';
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+import { ask, askInTurn, settings, workersOf } from '@gantry/testing/gateway/worker-processes.ts';
 
 import { askLimited } from '../admin/client.ts';
-import { eventually } from '../tests/eventually.ts';
-import { TestGateway } from '../tests/test-gateway.ts';
-import { TestUpstream } from '../tests/test-upstream.ts';
-import { ask, askInTurn, settings, workersOf } from '../tests/worker-processes.ts';
 
 test('all workers know the limited callers, and refuse those that one of them has banned', async () => {
   await using upstream = await TestUpstream.start();

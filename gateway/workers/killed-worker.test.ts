@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
-import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
-
-import { eventually } from '../tests/eventually.ts';
-import { RawClient } from '../tests/raw-client.ts';
-import { TestGateway } from '../tests/test-gateway.ts';
-import { TestUpstream } from '../tests/test-upstream.ts';
-import { askInTurn, settings, storeOf, underWay, workersOf } from '../tests/worker-processes.ts';
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { RawClient } from '@gantry/testing/gateway/raw-client.ts';
+import { TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+import { askInTurn, settings, storeOf, underWay, workersOf } from '@gantry/testing/gateway/worker-processes.ts';
+import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
 
 // They mostly wait.
 describe('a killed worker', { concurrency: true }, () => {

@@ -1,13 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+import {
+  askInTurn,
+  askTimes,
+  settings,
+  storeOf,
+  underWay,
+  workersOf,
+} from '@gantry/testing/gateway/worker-processes.ts';
+import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
 
 import { askCaller } from '../admin/client.ts';
-import { eventually } from '../tests/eventually.ts';
-import { TestGateway } from '../tests/test-gateway.ts';
-import { TestUpstream } from '../tests/test-upstream.ts';
-import { askInTurn, askTimes, settings, storeOf, underWay, workersOf } from '../tests/worker-processes.ts';
 
 for (const kind of ['memory', 'sqlite', 'redis'] as const) {
   test(`two workers have one count (${kind})`, async () => {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { eventually } from '../tests/eventually.ts';
-import { RawClient } from '../tests/raw-client.ts';
-import { TestGateway } from '../tests/test-gateway.ts';
-import { TestUpstream } from '../tests/test-upstream.ts';
-import { askInTurn, settings, underWay, workersOf } from '../tests/worker-processes.ts';
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { RawClient } from '@gantry/testing/gateway/raw-client.ts';
+import { TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+import { askInTurn, settings, underWay, workersOf } from '@gantry/testing/gateway/worker-processes.ts';
 
 test('the operator is answered while a worker is killed', async () => {
   await using upstream = await TestUpstream.start();

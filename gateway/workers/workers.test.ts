@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { type Answer, type Request, sha256, type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+import { workersOf } from '@gantry/testing/gateway/worker-processes.ts';
+
 import { askCaller, askLimited } from '../admin/client.ts';
-import { eventually } from '../tests/eventually.ts';
-import { type Answer, type Request, sha256, type Settings, TestGateway } from '../tests/test-gateway.ts';
-import { TestUpstream } from '../tests/test-upstream.ts';
-import { workersOf } from '../tests/worker-processes.ts';
 
 const identities: Settings['identities'] = {
   users: { alice: {}, bob: {} },

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { shownContract } from '../contract/shown.contract.ts';
-import { storeContract } from '../contract/store.contract.ts';
-import { TestClock } from '../contract/store.fixture.ts';
-import { storeModelContract } from '../contract/store.model.contract.ts';
+import { shownContract } from '@gantry/testing/limiter/shown.contract.ts';
+import { storeContract } from '@gantry/testing/limiter/store.contract.ts';
+import { TestClock } from '@gantry/testing/limiter/store.fixture.ts';
+import { storeModelContract } from '@gantry/testing/limiter/store.model.contract.ts';
+
 import { RateLimiter } from '../limiter.ts';
 import { callerFrom } from '../primary.ts';
 import { limitRules } from '../rules.ts';

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
+
 import { RateLimiter } from '../limiter.ts';
 import { limitRules } from '../rules.ts';
 import type { Caller, CallerState } from '../types.ts';
 import { connectionTo } from './links/connection.ts';
 import type { RedisStoreOptions } from './options.ts';
 import { RedisStore } from './store.ts';
-import { TestRedis } from './testing/test-redis.ts';
 
 const redis = await TestRedis.start();
 after(async () => await redis[Symbol.asyncDispose]());

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
+
 import { RateLimiter } from '../limiter.ts';
 import type { Caller } from '../types.ts';
 import { connectionTo } from './links/connection.ts';
 import { RedisStore } from './store.ts';
-import { TestRedis } from './testing/test-redis.ts';
 
 function callerOf(id: string): Caller {
   return { kind: 'user', key: `user:${id}`, limit: 100, label: `user ID ${id}` };

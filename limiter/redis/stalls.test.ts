@@ -4,11 +4,12 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 
+import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
+
 import { RateLimiter } from '../limiter.ts';
 import { limitRules } from '../rules.ts';
 import type { Caller, Decision } from '../types.ts';
 import { RedisStore } from './store.ts';
-import { TestRedis } from './testing/test-redis.ts';
 
 const user: Caller = { kind: 'user', key: 'user:42', limit: 1_000_000, label: 'user ID 42' };
 const plenty = { limit: 1_000_000, windowSeconds: 3600 };

@@ -4,16 +4,17 @@ import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { shownContract } from '../contract/shown.contract.ts';
-import { storeContract } from '../contract/store.contract.ts';
-import { TestClock } from '../contract/store.fixture.ts';
-import { storeModelContract } from '../contract/store.model.contract.ts';
+import { shownContract } from '@gantry/testing/limiter/shown.contract.ts';
+import { storeContract } from '@gantry/testing/limiter/store.contract.ts';
+import { TestClock } from '@gantry/testing/limiter/store.fixture.ts';
+import { storeModelContract } from '@gantry/testing/limiter/store.model.contract.ts';
+import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
+
 import { RateLimiter, type RateLimiterOptions } from '../limiter.ts';
 import { limitRules } from '../rules.ts';
 import type { Caller } from '../types.ts';
 import type { RedisStoreOptions } from './options.ts';
 import { RedisStore } from './store.ts';
-import { TestRedis } from './testing/test-redis.ts';
 
 const shared = await TestRedis.start();
 after(async () => await shared[Symbol.asyncDispose]());

@@ -1,6 +1,6 @@
 /** `./gantry demo gateway`: a small code host, the gateway in front of it, and Octokit that runs into its limits. */
 import { CodeHost } from '@gantry/gateway/clients/code-host.ts';
-import { sha256, TestGateway } from '@gantry/gateway/tests/test-gateway.ts';
+import { sha256, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
 import { Octokit } from 'octokit';
 
 import { play, printTimes, say, step } from './steps.ts';

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { RawClient } from '@gantry/testing/gateway/raw-client.ts';
+import { TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+
 import { askCaller } from '../../admin/client.ts';
-import { eventually } from '../../tests/eventually.ts';
-import { RawClient } from '../../tests/raw-client.ts';
-import { TestGateway } from '../../tests/test-gateway.ts';
-import { TestUpstream } from '../../tests/test-upstream.ts';
 
 async function underWay(gateway: TestGateway, address = '127.0.0.1'): Promise<number> {
   return (await askCaller(gateway.adminSocket, `ip:${address}`)).underWay;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { eventually } from '../../tests/eventually.ts';
-import { RawClient } from '../../tests/raw-client.ts';
-import { type Settings, TestGateway } from '../../tests/test-gateway.ts';
-import { TestUpstream } from '../../tests/test-upstream.ts';
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { RawClient } from '@gantry/testing/gateway/raw-client.ts';
+import { type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 
 /** As short as a request can be, so that very many are read at once. */
 const HELD = 'GET /held HTTP/1.1\r\nHost:a\r\n\r\n';

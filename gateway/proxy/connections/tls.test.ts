@@ -10,8 +10,8 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 
-import { type Settings, TestGateway } from '../../tests/test-gateway.ts';
-import { TestUpstream } from '../../tests/test-upstream.ts';
+import { type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'gantry-tls-'));
 after(() => rmSync(folder, { recursive: true }));

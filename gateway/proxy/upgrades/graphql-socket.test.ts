@@ -4,11 +4,12 @@ import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { after, test } from 'node:test';
 
+import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { RawClient } from '@gantry/testing/gateway/raw-client.ts';
+import { TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
+import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+
 import { askCaller } from '../../admin/client.ts';
-import { eventually } from '../../tests/eventually.ts';
-import { RawClient } from '../../tests/raw-client.ts';
-import { TestGateway } from '../../tests/test-gateway.ts';
-import { TestUpstream } from '../../tests/test-upstream.ts';
 import { frameAt, textFrame, unmask } from './websocket-frames.ts';
 
 const upstream = await TestUpstream.start();

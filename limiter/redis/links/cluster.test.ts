@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
 import { createClient } from '@redis/client';
 
 import { RateLimiter } from '../../limiter.ts';
 import { limitRules } from '../../rules.ts';
 import type { Caller } from '../../types.ts';
 import { RedisStore } from '../store.ts';
-import { TestRedis } from '../testing/test-redis.ts';
 
 /** A cluster of one server: it checks slots like any other. */
 async function startCluster(): Promise<TestRedis> {

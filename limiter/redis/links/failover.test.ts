@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { ask, startCluster, startSentinels } from '@gantry/testing/redis/test-topology.ts';
+
 import { RateLimiter } from '../../limiter.ts';
 import { limitRules } from '../../rules.ts';
 import type { Caller, Decision, Endpoint } from '../../types.ts';
 import type { RedisStoreOptions } from '../options.ts';
 import { RedisStore } from '../store.ts';
-import { ask, startCluster, startSentinels } from '../testing/test-topology.ts';
 import { slotOf } from './cluster-link.ts';
 
 const LIMIT = 300;

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
-import type { LimitStore } from '../limit-store.ts';
-import { RateLimiter } from '../limiter.ts';
-import { limitRules, type RuleChanges } from '../rules.ts';
-import type { Admission, Decision, Endpoint, LimitWindow } from '../types.ts';
+import type { LimitStore } from '@gantry/limiter/limit-store.ts';
+import { RateLimiter } from '@gantry/limiter/limiter.ts';
+import { limitRules, type RuleChanges } from '@gantry/limiter/rules.ts';
+import type { Admission, Decision, Endpoint, LimitWindow } from '@gantry/limiter/types.ts';
+
 import { anonymous, Fixture, random, TestClock, user } from './store.fixture.ts';
 import { ModelStore } from './store.model.ts';
 

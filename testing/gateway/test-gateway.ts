@@ -9,11 +9,10 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 
+import type { Config } from '@gantry/gateway/config/schema.ts';
 import type { StatusBody } from '@gantry/limiter/present.ts';
 
-import type { Config } from '../config/schema.ts';
-
-const MAIN = join(dirname(import.meta.dirname), 'main.ts');
+const MAIN = join(dirname(dirname(import.meta.dirname)), 'gateway/main.ts');
 
 /** A gateway that does not start, or does not log what is waited for, fails the test after this. */
 const MAX_WAIT_MS = 120_000;

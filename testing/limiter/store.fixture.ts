@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 
-import type { LimitStore } from '../limit-store.ts';
-import { RateLimiter } from '../limiter.ts';
-import { callerFrom } from '../primary.ts';
+import type { LimitStore } from '@gantry/limiter/limit-store.ts';
+import { RateLimiter } from '@gantry/limiter/limiter.ts';
+import { callerFrom } from '@gantry/limiter/primary.ts';
 import {
   type Admission,
   type Caller,
@@ -11,7 +11,7 @@ import {
   type LimitRules,
   LIMITS,
   type Refusal,
-} from '../types.ts';
+} from '@gantry/limiter/types.ts';
 
 /** Time that only moves when a test says so. It begins in the middle of a second. */
 export class TestClock {

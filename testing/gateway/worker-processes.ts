@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 
-import type { TestRedis } from '@gantry/limiter/redis/testing/test-redis.ts';
+import { askCaller } from '@gantry/gateway/admin/client.ts';
 
-import { askCaller } from '../admin/client.ts';
-import { type RawAnswer, RawClient } from '../tests/raw-client.ts';
-import type { Settings, TestGateway } from '../tests/test-gateway.ts';
+import type { TestRedis } from '../redis/test-redis.ts';
+import { type RawAnswer, RawClient } from './raw-client.ts';
+import type { Settings, TestGateway } from './test-gateway.ts';
 
 export const settings: Settings = { workers: 2, limits: { anonymous: 20 }, secondary: { concurrent: { limit: 1000 } } };
 

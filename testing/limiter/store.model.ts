@@ -1,5 +1,5 @@
-import type { Endpoints } from '../endpoints.ts';
-import type { LimitStore } from '../limit-store.ts';
+import type { Endpoints } from '@gantry/limiter/endpoints.ts';
+import type { LimitStore } from '@gantry/limiter/limit-store.ts';
 import {
   type Ask,
   type CallerState,
@@ -8,7 +8,7 @@ import {
   type LimitRules,
   type LimitWindow,
   type Verdict,
-} from '../types.ts';
+} from '@gantry/limiter/types.ts';
 
 /** Spent points, and the time until which they count. */
 type Spent = { used: number; end: number; slides: boolean };

@@ -1,12 +1,20 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
-import type { LimitStore } from '../limit-store.ts';
-import { RateLimiter } from '../limiter.ts';
-import { headersOf, statusBody } from '../present.ts';
-import { callerFrom, type CallerFacts } from '../primary.ts';
-import { limitRules } from '../rules.ts';
-import { type Caller, CATEGORIES, type Category, type CategoryRule, type Endpoint, type RateStatus } from '../types.ts';
+import type { LimitStore } from '@gantry/limiter/limit-store.ts';
+import { RateLimiter } from '@gantry/limiter/limiter.ts';
+import { headersOf, statusBody } from '@gantry/limiter/present.ts';
+import { callerFrom, type CallerFacts } from '@gantry/limiter/primary.ts';
+import { limitRules } from '@gantry/limiter/rules.ts';
+import {
+  type Caller,
+  CATEGORIES,
+  type Category,
+  type CategoryRule,
+  type Endpoint,
+  type RateStatus,
+} from '@gantry/limiter/types.ts';
+
 import { random, TestClock } from './store.fixture.ts';
 
 const enterprise = { id: '7', enterprise: true };
