@@ -1,7 +1,7 @@
 import { callerFrom } from '@gantry/limiter/primary.ts';
 import { type CallerState, CATEGORIES, type LimitRules } from '@gantry/limiter/types.ts';
 
-import { overriddenLimits, overriddenRules, rulesFrom } from '../config/rules.ts';
+import { overriddenLimits, overriddenRules, primaryLimitsFrom, rulesFrom } from '../config/rules.ts';
 import type { Config } from '../config/schema.ts';
 import { addressOf } from '../identity/caller-key.ts';
 import { Networks } from '../identity/networks.ts';
@@ -64,7 +64,7 @@ function categoryLimits(
 
 /** For a caller that only the forge knows, and that was not here lately, the usual limit of its kind. */
 function coreLimits(config: Config, key: string, known: readonly number[]): readonly number[] {
-  const { limits } = config;
+  const limits = primaryLimitsFrom(config);
   const overridden = overriddenLimits(config).get(key);
   if (overridden !== undefined) return [overridden];
   if (known.length > 0) return [...new Set(known)].toSorted((one, other) => one - other);
@@ -76,7 +76,10 @@ function coreLimits(config: Config, key: string, known: readonly number[]): read
   return [key.startsWith('workflow:') ? limits.workflow : limits.user];
 }
 
-function addressLimit({ limits, networks }: Config, key: string): number {
+function addressLimit(config: Config, key: string): number {
   const address = addressOf(key);
-  return new Networks(networks).placed(callerFrom({ kind: 'anonymous', address }, limits), address).limit;
+  return new Networks(config.networks).placed(
+    callerFrom({ kind: 'anonymous', address }, primaryLimitsFrom(config)),
+    address,
+  ).limit;
 }

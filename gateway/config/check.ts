@@ -28,7 +28,7 @@ export function crossCheck(config: Config): Problem[] {
   checkIntrospection(config, wrong);
   checkNetworks(config, wrong);
   for (const key of Object.keys(config.overrides)) {
-    if (callerKey(key, config.limits) !== undefined) continue;
+    if (callerKey(key) !== undefined) continue;
     wrong(['overrides', key], 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID or ip:ADDRESS');
   }
   for (const version of config.apiVersions.next) {

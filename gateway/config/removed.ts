@@ -1,5 +1,12 @@
 /** Settings of versions before 0.3.0 and their fixed values: a file that still names one is told its value. */
 export const REMOVED: Readonly<Record<string, string>> = {
+  'limits.userThroughEnterpriseApp': 'it is 15000',
+  'limits.installation': 'it is 5000 and more with the size of the installation; use overrides for a single one',
+  'limits.oauthClient': 'it is 5000; use overrides for a single app',
+  'limits.oauthClientOfEnterprise': 'it is 15000; use overrides for a single app',
+  'limits.workflow': 'it is 1000; use overrides for a single repository',
+  'limits.workflowOfEnterprise': 'it is 15000; use overrides for a single repository',
+  'limits.ipv6PrefixBits': 'it is 64',
   graphqlPaths: 'GraphQL is served at /graphql and /api/graphql',
   pathParameters: 'a path with a parameter that could change its meaning is refused',
   overrideHeaders: 'headers that give another method or path are dropped',

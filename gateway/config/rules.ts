@@ -1,4 +1,4 @@
-import { type PrimaryLimits } from '@gantry/limiter/primary.ts';
+import { defaultPrimaryLimits, type PrimaryLimits } from '@gantry/limiter/primary.ts';
 import { MAX_CPU_SECONDS, MAX_LIMIT, MAX_CONCURRENT } from '@gantry/limiter/rules.ts';
 import { CATEGORIES, type Category, type CategoryRule, type LimitRules, type Quota } from '@gantry/limiter/types.ts';
 
@@ -34,7 +34,7 @@ function quotaOf({ limit, ...window }: Config['secondary']['restPoints']): Quota
 }
 
 export function primaryLimitsFrom({ limits }: Config): PrimaryLimits {
-  return limits;
+  return { ...defaultPrimaryLimits, ...limits };
 }
 
 /** The rules of callers with overrides. */
@@ -42,17 +42,17 @@ export function overriddenRules(config: Config): ReadonlyMap<string, LimitRules>
   const rules = rulesFrom(config);
   const found = new Map<string, LimitRules>();
   for (const [written, { secondary }] of Object.entries(config.overrides)) {
-    const key = callerKey(written, config.limits);
+    const key = callerKey(written);
     if (key !== undefined && secondary !== undefined) found.set(key, timesAsMuch(rules, secondary));
   }
   return found;
 }
 
 /** The limits of core of these callers. */
-export function overriddenLimits({ overrides, limits }: Config): ReadonlyMap<string, number> {
+export function overriddenLimits({ overrides }: Config): ReadonlyMap<string, number> {
   const found = new Map<string, number>();
   for (const [written, { limit }] of Object.entries(overrides)) {
-    const key = callerKey(written, limits);
+    const key = callerKey(written);
     if (key !== undefined && limit !== undefined) found.set(key, limit);
   }
   return found;

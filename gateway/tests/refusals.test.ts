@@ -14,7 +14,8 @@ after(async () => await upstream[Symbol.asyncDispose]());
 
 const settings: Settings = {
   upstream: upstream.url,
-  limits: { anonymous: 2, user: 2, workflow: 1, oauthClient: 1, installation: { least: 1, perRepository: 0 } },
+  limits: { anonymous: 2, user: 2 },
+  overrides: { 'workflow:9': { limit: 1 }, 'app:7': { limit: 1 }, 'installation:8': { limit: 1 } },
   secondary: { contentPerMinute: { limit: 1 } },
   identities: {
     users: { '42': {}, '43': {} },

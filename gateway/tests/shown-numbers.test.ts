@@ -19,14 +19,8 @@ const callers: readonly Request[] = [
 ];
 const settings: Settings = {
   upstream: upstream.url,
-  limits: {
-    anonymous: 5,
-    user: 6,
-    userThroughEnterpriseApp: 12,
-    installation: { least: 4 },
-    oauthClient: 3,
-    workflow: 2,
-  },
+  limits: { anonymous: 5, user: 6 },
+  overrides: { 'installation:one': { limit: 4 }, 'app:oauth': { limit: 3 }, 'workflow:r': { limit: 2 } },
   categories: { search: { limit: 3, anonymousLimit: 1 }, scim: { limit: 'off' }, code_search: { window: 'sliding' } },
   secondary: { restPoints: { limit: 20 } },
   outsideBasePath: 'pass',

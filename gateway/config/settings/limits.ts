@@ -4,36 +4,16 @@ import { Type } from 'typebox';
 
 import { closed, count, orOff, quota, windowForm, windowOf } from './values.ts';
 
-const Installation = Type.Object(
-  {
-    least: count('least for an installation', 5000),
-    hosted: count('installation on a hosted organization', 15_000),
-    above: count('with more repositories, or users, than this each of them adds', 20),
-    perRepository: count('added for each repository', 50),
-    perUser: count('added for each user', 50),
-    most: count('never more than this', 12_500),
-  },
-  { ...closed, default: {}, description: 'app installations' },
-);
-
 export const Limits = Type.Object(
   {
     anonymous: count('requests without a credential, per address', 60),
     user: count('a user, whatever the token', 5000),
-    userThroughEnterpriseApp: count('the same through an app of an enterprise organization', 15_000),
-    installation: Installation,
-    oauthClient: count('OAuth app with client id and secret', 5000),
-    oauthClientOfEnterprise: count('the same, owned by an enterprise organization', 15_000),
-    workflow: count('workflow token, per repository', 1000),
-    workflowOfEnterprise: count('the same in an enterprise account', 15_000),
-    ipv6PrefixBits: Type.Integer({
-      default: 64,
-      minimum: 1,
-      maximum: 128,
-      description: 'IPv6 addresses with these leading bits in common count as one',
-    }),
   },
-  { ...closed, default: {}, description: 'primary limits of the core category' },
+  {
+    ...closed,
+    default: {},
+    description: 'primary limits of the core category; other kinds of callers have those of the specification',
+  },
 );
 
 export const CategorySettings = Type.Object(
