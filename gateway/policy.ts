@@ -49,7 +49,7 @@ export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint
     trusted: new TrustedProxies(config.trustProxy),
     refusal: { status: config.refusal.status },
     versions: new ApiVersions(config.apiVersions),
-    graphqlCost: new GraphqlCost(config.secondary),
+    graphqlCost: new GraphqlCost(config.secondary.graphqlCost),
     overrides: overriddenLimits(config),
     limitsNothing: Object.values(config.categories).every(({ limit }) => limit === 'off'),
   };

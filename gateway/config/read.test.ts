@@ -41,18 +41,14 @@ test('the defaults are the numbers of the specification', () => {
   assert.equal(store.kind, 'memory');
   assert.deepEqual(limits, { anonymous: 60, user: 5000 });
   assert.deepEqual(secondary, {
-    concurrent: { limit: 100, retrySeconds: 1 },
-    restPoints: { limit: 900, windowSeconds: 60, window: 'fixed' },
-    graphqlPoints: { limit: 2000, windowSeconds: 60, window: 'fixed' },
-    cpu: { totalSeconds: 90, graphqlSeconds: 60, windowSeconds: 60, window: 'fixed' },
-    contentPerMinute: { limit: 80, windowSeconds: 60, window: 'fixed' },
-    contentPerHour: { limit: 500, windowSeconds: 3600, window: 'fixed' },
-    readPoints: 1,
-    writePoints: 5,
-    queryPoints: 1,
-    mutationPoints: 5,
+    concurrent: { limit: 100 },
+    restPoints: { limit: 900, windowSeconds: 60 },
+    graphqlPoints: { limit: 2000, windowSeconds: 60 },
+    cpu: { totalSeconds: 90, graphqlSeconds: 60, windowSeconds: 60 },
+    contentPerMinute: { limit: 80, windowSeconds: 60 },
+    contentPerHour: { limit: 500, windowSeconds: 3600 },
+    window: 'fixed',
     graphqlCost: 'request',
-    unreadOperations: 10,
     points: {},
   });
   assert.deepEqual(

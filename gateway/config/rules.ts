@@ -1,5 +1,5 @@
 import { defaultPrimaryLimits, type PrimaryLimits } from '@gantry/limiter/primary.ts';
-import { MAX_CPU_SECONDS, MAX_LIMIT, MAX_CONCURRENT } from '@gantry/limiter/rules.ts';
+import { defaultRules, MAX_CPU_SECONDS, MAX_LIMIT, MAX_CONCURRENT } from '@gantry/limiter/rules.ts';
 import { CATEGORIES, type Category, type CategoryRule, type LimitRules, type Quota } from '@gantry/limiter/types.ts';
 
 import { callerKey } from '../identity/caller-key.ts';
@@ -7,19 +7,19 @@ import type { Config } from './schema.ts';
 
 /** The settings in the limiter's words. */
 export function rulesFrom(config: Config): LimitRules {
-  const { concurrent, cpu, ...secondary } = config.secondary;
+  const { concurrent, cpu, window, ...secondary } = config.secondary;
   const categories = CATEGORIES.map((name): [Category, CategoryRule] => {
     const { limit, windowSeconds, window, anonymousLimit } = config.categories[name];
     return [name, { limit, windowSeconds, window, ...(anonymousLimit === undefined ? {} : { anonymousLimit }) }];
   });
   return {
     categories: Object.fromEntries(categories) as Record<Category, CategoryRule>,
-    concurrent: { ...concurrent, limit: limitOf(concurrent.limit) },
-    restPoints: quotaOf(secondary.restPoints),
-    graphqlPoints: quotaOf(secondary.graphqlPoints),
-    cpu: { ...cpu, totalSeconds: limitOf(cpu.totalSeconds), graphqlSeconds: limitOf(cpu.graphqlSeconds) },
-    contentPerMinute: quotaOf(secondary.contentPerMinute),
-    contentPerHour: quotaOf(secondary.contentPerHour),
+    concurrent: { ...defaultRules.concurrent, limit: limitOf(concurrent.limit) },
+    restPoints: { ...quotaOf(secondary.restPoints), window },
+    graphqlPoints: { ...quotaOf(secondary.graphqlPoints), window },
+    cpu: { ...cpu, totalSeconds: limitOf(cpu.totalSeconds), graphqlSeconds: limitOf(cpu.graphqlSeconds), window },
+    contentPerMinute: { ...quotaOf(secondary.contentPerMinute), window },
+    contentPerHour: { ...quotaOf(secondary.contentPerHour), window },
     shadow: config.shadow,
     ...(config.ban === undefined ? {} : { ban: config.ban }),
   };
@@ -29,8 +29,8 @@ function limitOf(limit: number | 'off'): number {
   return limit === 'off' ? Infinity : limit;
 }
 
-function quotaOf({ limit, ...window }: Config['secondary']['restPoints']): Quota {
-  return { limit: limitOf(limit), ...window };
+function quotaOf({ limit, windowSeconds }: Config['secondary']['restPoints']): Quota {
+  return { limit: limitOf(limit), windowSeconds };
 }
 
 export function primaryLimitsFrom({ limits }: Config): PrimaryLimits {

@@ -3,10 +3,8 @@ import { test } from 'node:test';
 
 import { GraphqlCost } from './graphql-cost.ts';
 
-const points = { queryPoints: 1, mutationPoints: 5, unreadOperations: 10 };
-type Secondary = ConstructorParameters<typeof GraphqlCost>[0];
-const byOperation = new GraphqlCost({ ...points, graphqlCost: 'operation' } as Secondary);
-const byRequest = new GraphqlCost({ ...points, graphqlCost: 'request' } as Secondary);
+const byOperation = new GraphqlCost('operation');
+const byRequest = new GraphqlCost('request');
 
 const UNREAD = 50;
 const twice = Array.from({ length: 40 }, (_, n) => `fragment F${n} on A { ...F${n + 1} ...F${n + 1} }`).join(' ');

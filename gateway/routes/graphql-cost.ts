@@ -13,27 +13,28 @@ import { graphqlKind, type GraphqlRequest, requestsOf } from './graphql.ts';
 /** A longer document counts as unreadable: parsing it costs the gateway milliseconds. */
 const MAX_TOKENS = 10_000;
 const MAX_POINTS = 1_000_000;
+/** Points of the specification. */
+const QUERY_POINTS = 1;
+const MUTATION_POINTS = 5;
+/** A request that cannot be read may hold many operations: it costs more than most that can. */
+const UNREAD_OPERATIONS = 10;
 
 /** Cost of GraphQL requests: each alike, or by the operations in it. */
 export class GraphqlCost {
   readonly byOperation: boolean;
   /** Points of a request without a mutation. */
-  readonly query: number;
-  readonly least: number;
+  readonly query = QUERY_POINTS;
+  readonly least = QUERY_POINTS;
   /** Points of a request that cannot be read for certain. */
   readonly unread: number;
-  readonly #mutation: number;
 
-  constructor({ graphqlCost, queryPoints, mutationPoints, unreadOperations }: Config['secondary']) {
-    this.byOperation = graphqlCost === 'operation';
-    this.query = queryPoints;
-    this.#mutation = mutationPoints;
-    this.least = Math.min(queryPoints, mutationPoints);
-    this.unread = this.byOperation ? Math.max(queryPoints, mutationPoints) * unreadOperations : mutationPoints;
+  constructor(unit: Config['secondary']['graphqlCost']) {
+    this.byOperation = unit === 'operation';
+    this.unread = this.byOperation ? MUTATION_POINTS * UNREAD_OPERATIONS : MUTATION_POINTS;
   }
 
   ofBody(contentType: string | undefined, body: Buffer): number {
-    if (!this.byOperation) return graphqlKind(contentType, body) === 'query' ? this.query : this.#mutation;
+    if (!this.byOperation) return graphqlKind(contentType, body) === 'query' ? QUERY_POINTS : MUTATION_POINTS;
     const requests = requestsOf(contentType, body)?.requests;
     if (requests === undefined) return this.unread;
     const points = requests.reduce((sum, request) => sum + this.ofRequest(request), 0);
@@ -43,7 +44,7 @@ export class GraphqlCost {
   /** Points of all operations of a request, by their fields. */
   ofRequest({ query, operationName }: GraphqlRequest): number {
     const costs = operationsIn(query, operationName)?.map(({ isQuery, fields }) => {
-      return fields * (isQuery ? this.query : this.#mutation);
+      return fields * (isQuery ? QUERY_POINTS : MUTATION_POINTS);
     });
     // Where several could be meant, the most expensive counts.
     if (costs === undefined) return this.unread;

@@ -40,6 +40,10 @@ const unlimited: Route = { kind: 'unlimited' };
 const MAX_PATHS = 10_000;
 const MAX_PATH_LENGTH = 200;
 
+/** Points of the specification, which keeps those of single endpoints secret: `secondary.points` sets them. */
+const READ_POINTS = 1;
+const WRITE_POINTS = 5;
+
 /** Finds the category and the endpoint of a request by its method and path. */
 export class Routes {
   readonly graphql: Endpoint;
@@ -53,8 +57,6 @@ export class Routes {
   readonly #limiter: Needs;
   readonly #basePath: string;
   readonly #passesOutside: boolean;
-  readonly #readPoints: number;
-  readonly #writePoints: number;
   readonly #names = new RouteTable<string>();
   readonly #categories = new RouteTable<Category>();
   readonly #points = new RouteTable<number>();
@@ -73,12 +75,10 @@ export class Routes {
     this.#limiter = limiter;
     this.#basePath = config.basePath.toLowerCase();
     this.#passesOutside = config.outsideBasePath === 'pass';
-    this.#readPoints = secondary.readPoints;
-    this.#writePoints = secondary.writePoints;
-    this.unreadable = limiter.endpoint({ name: 'unreadable', points: this.#readPoints });
-    this.unknownCredential = limiter.endpoint({ name: 'unknown credential', points: this.#readPoints });
-    this.preflight = limiter.endpoint({ name: 'preflight', primary: false, points: this.#readPoints });
-    this.#status = limiter.endpoint({ name: 'GET /rate_limit', primary: false, points: this.#readPoints });
+    this.unreadable = limiter.endpoint({ name: 'unreadable', points: READ_POINTS });
+    this.unknownCredential = limiter.endpoint({ name: 'unknown credential', points: READ_POINTS });
+    this.preflight = limiter.endpoint({ name: 'preflight', primary: false, points: READ_POINTS });
+    this.#status = limiter.endpoint({ name: 'GET /rate_limit', primary: false, points: READ_POINTS });
 
     for (const path of [...PATH_TEMPLATES, ...config.routes]) this.#name(path);
     for (const name of CATEGORIES) {
@@ -162,7 +162,7 @@ export class Routes {
     if (found !== undefined) return found;
     const definition: EndpointDefinition = {
       name,
-      points: points ?? (READS.has(method) ? this.#readPoints : this.#writePoints),
+      points: points ?? (READS.has(method) ? READ_POINTS : WRITE_POINTS),
       ...(category === undefined ? {} : { category }),
       ...(content === undefined ? {} : { content: { ...content } }),
       ...(shadow === undefined ? {} : { shadow }),

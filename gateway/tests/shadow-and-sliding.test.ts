@@ -88,12 +88,12 @@ test('a problem of theirs is told with its place', async () => {
   gateway.write({
     ...settings,
     shadowRoutes: [{ route: 'search' }],
-    secondary: { restPoints: { window: 'moving' as 'fixed' } },
+    secondary: { window: 'moving' as 'fixed' },
   });
 
   const { code, output } = await runGatewayCommand('--check-config', gateway.file);
 
   assert.equal(code, 1);
   assert.match(output, /shadowRoutes\.0\.route: "GET \/path\/\{name\}" is expected/);
-  assert.match(output, /secondary\.restPoints\.window: must be one of fixed, sliding/);
+  assert.match(output, /secondary\.window: must be one of fixed, sliding/);
 });

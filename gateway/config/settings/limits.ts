@@ -41,10 +41,7 @@ export const CategorySettings = Type.Object(
 export const Secondary = Type.Object(
   {
     concurrent: Type.Object(
-      {
-        limit: orOff(MAX_CONCURRENT, 'requests of a caller under way at once', 100),
-        retrySeconds: count('retry-after of such a refusal', 1, 1),
-      },
+      { limit: orOff(MAX_CONCURRENT, 'requests of a caller under way at once', 100) },
       { ...closed, default: {}, description: 'REST and GraphQL together' },
     ),
     restPoints: quota('points for each REST endpoint', 900, 60),
@@ -54,22 +51,17 @@ export const Secondary = Type.Object(
         totalSeconds: orOff(MAX_CPU_SECONDS, "seconds of the upstream's time in a window", 90),
         graphqlSeconds: orOff(MAX_CPU_SECONDS, 'of these for GraphQL', 60),
         windowSeconds: windowOf(60),
-        window: windowForm,
       },
       { ...closed, default: {}, description: 'CPU time, estimated by the time of response' },
     ),
     contentPerMinute: quota('requests that create content', 80, 60),
     contentPerHour: quota('requests that create content', 500, 3600),
-    readPoints: count('a REST GET, HEAD or OPTIONS', 1),
-    writePoints: count('any other REST request', 5),
-    queryPoints: count('a GraphQL request without mutations', 1),
-    mutationPoints: count('a GraphQL request with mutations, or one that cannot be read', 5),
+    window: windowForm,
     graphqlCost: Type.Enum(['request', 'operation'], {
       default: 'request',
       description:
-        'what these points are for: a request, or each operation in it, with batches, aliases and the messages of a WebSocket',
+        'what the points of GraphQL are for: a request, or each operation in it, with batches, aliases and the messages of a WebSocket',
     }),
-    unreadOperations: count('by operation: one that cannot be read counts as so many mutations', 10, 1),
     points: Type.Record(Type.String(), Type.Integer({ minimum: 0 }), {
       default: {},
       description: 'points of single endpoints, by method and path template',

@@ -50,7 +50,6 @@ export const quota = (description: string, limit: number, windowSeconds: number)
     {
       limit: orOff(MAX_LIMIT, 'how much fits into a window', limit),
       windowSeconds: windowOf(windowSeconds),
-      window: windowForm,
     },
     { ...closed, default: {}, description },
   );
