@@ -7,9 +7,7 @@ const AT_START = ['listen', 'workers', 'store', 'admin'] as const;
 
 /** The settings that a reload brings, and the keys that have changed but keep their old value until a restart. */
 export function reloadable(before: Config, next: Config): { config: Config; needRestart: string[] } {
-  const needRestart: string[] = AT_START.filter((key) => !isDeepStrictEqual(before[key], next[key]));
-  const { headerBytes } = before.sizes;
-  if (next.sizes.headerBytes !== headerBytes) needRestart.push('sizes.headerBytes');
+  const needRestart = AT_START.filter((key) => !isDeepStrictEqual(before[key], next[key]));
   const { listen, workers, store, admin } = before;
-  return { config: { ...next, listen, workers, store, admin, sizes: { ...next.sizes, headerBytes } }, needRestart };
+  return { config: { ...next, listen, workers, store, admin }, needRestart };
 }

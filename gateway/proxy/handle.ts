@@ -166,15 +166,14 @@ function applyDecision(exchange: Exchange, decision: Decision, next: Step): void
  * counts as under way while it is sent. A request that costs more is then decided again, for all of its points.
  */
 function admitGraphql(exchange: Exchange, endpoint: Endpoint): void | Promise<void> {
-  const { graphqlCost, config } = exchange.policy;
-  const { graphqlScanBytes } = config.sizes;
-  const known = pointsByHead(exchange, graphqlScanBytes);
+  const { graphqlCost } = exchange.policy;
+  const known = pointsByHead(exchange);
   if (known !== undefined) return admit(exchange, endpoint, pass, known);
   const { least } = graphqlCost;
   const readAndForward = async (): Promise<void> => {
     const { res, decision } = exchange;
     if (exchange.expectsContinue) res.writeContinue();
-    const read = await readGraphql(exchange, graphqlScanBytes);
+    const read = await readGraphql(exchange);
     if (read === undefined) return;
     const { points, body } = read;
     if (points === least || decision?.allowed !== true) return await forwardWith(exchange, body);

@@ -10,7 +10,7 @@ import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 
 import { askCaller } from '../admin/client.ts';
 
-const settings: Settings = { limits: { anonymous: 10_000 }, timeouts: { headersMs: 1000, requestMs: 1500 } };
+const settings: Settings = { limits: { anonymous: 10_000 }, timeouts: { requestMs: 1500 } };
 
 const upstream = await TestUpstream.start();
 const gateway = await TestGateway.start({ ...settings, upstream: upstream.url });

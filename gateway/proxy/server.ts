@@ -18,18 +18,23 @@ import { hasBody, peerOf } from './headers.ts';
 
 type ParseError = Error & { code?: string };
 
+/** Headers are small: a client that sends them for longer is broken or an attacker. */
+const CLIENT_HEADERS_TIMEOUT_MS = 15_000;
+/** More than the headers of any known client, also with the cookies of a web interface. */
+const MAX_HEADER_BYTES = 32_768;
+/** Node looks for slow clients this often, or more often where `timeouts.requestMs` is short. */
+const MAX_CHECK_INTERVAL_MS = 3750;
 const TLS = { ALPNProtocols: ['http/1.1'], minVersion: 'TLSv1.2' } as const;
 
 /** The HTTP server for clients, not listening yet. Node's parser is strict: ambiguous requests are errors. */
 export function createProxyServer(gateway: Gateway, isTls = false): Server | TlsServer {
-  const { timeouts, sizes, tls } = gateway.policy.config;
+  const { timeouts, tls } = gateway.policy.config;
   const options = {
     ServerResponse: ClientResponse,
     insecureHTTPParser: false,
     requireHostHeader: false, // answered like other bad requests, with the headers of the limits
-    maxHeaderSize: sizes.headerBytes,
-    // How often Node looks for slow clients.
-    connectionsCheckingInterval: Math.min(5000, Math.max(100, timeouts.headersMs / 4)),
+    maxHeaderSize: MAX_HEADER_BYTES,
+    connectionsCheckingInterval: Math.min(MAX_CHECK_INTERVAL_MS, Math.max(100, timeouts.requestMs / 4)),
     noDelay: true,
     // HTTP/2 over a plain connection is not offered: the request is served as it is. So is one with a body, which
     // would be left unread otherwise, and one before whose answer there are others.
@@ -39,7 +44,7 @@ export function createProxyServer(gateway: Gateway, isTls = false): Server | Tls
   };
   const server =
     isTls && tls !== undefined
-      ? createTlsServer({ ...options, ...certificateOf(tls), ...TLS, handshakeTimeout: timeouts.headersMs })
+      ? createTlsServer({ ...options, ...certificateOf(tls), ...TLS, handshakeTimeout: CLIENT_HEADERS_TIMEOUT_MS })
       : createServer(options);
   applyTimeouts(server, gateway.policy.config);
   server.maxHeadersCount = 0; // more headers than a count would be dropped silently; `maxHeaderSize` is the limit
@@ -84,7 +89,7 @@ function opened(gateway: Gateway, socket: Socket): void {
 /** Sets the timeouts, which a reload may change on an open server. */
 export function applyTimeouts(server: Server | TlsServer, { timeouts, sizes, tls }: Config): void {
   if (server instanceof TlsServer && tls !== undefined) server.setSecureContext(certificateOf(tls));
-  server.headersTimeout = timeouts.headersMs;
+  server.headersTimeout = CLIENT_HEADERS_TIMEOUT_MS;
   server.requestTimeout = timeouts.requestMs;
   server.keepAliveTimeout = timeouts.keepAliveMs;
   server.timeout = timeouts.idleMs;

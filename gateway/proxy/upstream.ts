@@ -3,6 +3,9 @@ import { Pool } from 'undici';
 import type { Config } from '../config/schema.ts';
 import { UpstreamSlots } from './upstream-slots.ts';
 
+/** A server in the same data center answers in milliseconds; one that needs seconds has no room. */
+const CONNECT_TIMEOUT_MS = 5000;
+
 /** The pool of connections to the upstream. */
 export type Upstream = Readonly<{ origin: URL; pool: Pool; slots: UpstreamSlots; timeouts: Config['timeouts'] }>;
 
@@ -12,7 +15,7 @@ export function openUpstream({ upstream, timeouts, sizes }: Config): Upstream {
     connections: sizes.upstreamConnections,
     pipelining: 1, // a slow answer must not hold up others
     allowH2: false,
-    connect: { timeout: timeouts.connectMs },
+    connect: { timeout: CONNECT_TIMEOUT_MS },
     headersTimeout: timeouts.upstreamHeadersMs,
     bodyTimeout: timeouts.upstreamBodyMs,
     maxHeaderSize: 65_536,

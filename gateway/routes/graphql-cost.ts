@@ -13,6 +13,8 @@ import { graphqlKind, type GraphqlRequest, requestsOf } from './graphql.ts';
 /** A longer document counts as unreadable: parsing it costs the gateway milliseconds. */
 const MAX_TOKENS = 10_000;
 const MAX_POINTS = 1_000_000;
+/** A longer body counts as unreadable: it is not held in memory, nor parsed. */
+export const MAX_SCAN_BYTES = 65_536;
 /** Points of the specification. */
 const QUERY_POINTS = 1;
 const MUTATION_POINTS = 5;

@@ -14,12 +14,9 @@ export const Tls = Type.Object(
 
 export const Timeouts = Type.Object(
   {
-    headersMs: count('a client has sent its headers', 15_000, 100),
     requestMs: count('a client has sent its whole request', 300_000, 100),
     idleMs: count('nothing has moved on a connection of a client', 120_000, 100),
     keepAliveMs: count('a connection waits for its next request', 65_000, 100),
-    upgradedIdleMs: count('nothing has moved on an upgraded connection; 0: no end', 0),
-    connectMs: count('the upstream takes a connection', 5000, 1),
     upstreamHeadersMs: count('the upstream begins its answer', 60_000, 1),
     upstreamBodyMs: count('the upstream sends the next piece of its answer', 60_000, 1),
     drainMs: count('requests under way may end after SIGTERM', 30_000),
@@ -29,8 +26,6 @@ export const Timeouts = Type.Object(
 
 export const Sizes = Type.Object(
   {
-    headerBytes: count('headers of a request', 32_768, 1024),
-    graphqlScanBytes: count('of a GraphQL body are read to tell a query from a mutation', 65_536, 1),
     connections: count('open connections of clients, in each worker', 10_000, 1),
     connectionsPerAddress: Type.Optional(
       Type.Integer({

@@ -2,6 +2,7 @@ import { Transform, type TransformCallback } from 'node:stream';
 
 import type { Refusal } from '@gantry/limiter/types.ts';
 
+import { MAX_SCAN_BYTES } from '../../routes/graphql-cost.ts';
 import { requestIn } from '../../routes/graphql.ts';
 import { objectIn, stringIn } from '../../routes/outermost-json.ts';
 import type { Exchange } from '../exchange.ts';
@@ -75,7 +76,7 @@ export class MeteredMessages extends Transform {
       const frame = frameAt(this.#bytes);
       if (frame === undefined || this.#payloadLeft > 0) return;
       const bytes = frame.headBytes + frame.payloadBytes;
-      const isTooLong = this.#size + bytes > this.#exchange.policy.config.sizes.graphqlScanBytes;
+      const isTooLong = this.#size + bytes > MAX_SCAN_BYTES;
       if (!isControl(frame) && (this.#isPassing || isTooLong || frame.isExtended)) {
         if (!this.#isPassing && !(await this.#admits(undefined))) return this.#close();
         this.#passOn(frame);

@@ -108,20 +108,6 @@ test('an upgraded connection may be silent for longer than any timeout of reques
   assert.equal(await client.send('still here').until('here'), 'still here');
 });
 
-test('an upgraded connection that is silent for too long is closed where that is configured', async () => {
-  await using strict = await TestGateway.start({
-    ...settings,
-    upstream: upstream.url,
-    timeouts: { upgradedIdleMs: 1000 },
-  });
-  using client = await RawClient.connect(strict);
-  await client.send(requestFor('/echo')).until('\r\n\r\n');
-
-  await client.closed;
-
-  await eventually('its place is free', async () => (await stateOf('127.0.0.1', strict)).underWay === 0);
-});
-
 test('an upstream that ends an upgraded connection ends it for the client', async () => {
   const address = '127.0.0.4';
   joined = [];

@@ -54,7 +54,7 @@ export function forwardUpgrade(exchange: Exchange, { socket, head }: Upgrade): v
     const meter = isMetered(exchange) ? meterFor(exchange, socket) : undefined;
     if (first.length > 0) (meter?.toClient ?? socket).write(first);
     early.passTo(meter?.toUpstream ?? upstreamSocket);
-    join(socket, upstreamSocket, timeouts.upgradedIdleMs, meter);
+    join(socket, upstreamSocket, meter);
   });
   outgoing.once('response', (incoming) => {
     answered();
@@ -171,9 +171,8 @@ function meterFor(exchange: Exchange, client: Socket): Meter {
   return { toUpstream, toClient };
 }
 
-function join(client: Socket, upstream: Socket, idleMs: number, meter: Meter | undefined): void {
-  client.setTimeout(idleMs);
-  client.once('timeout', () => client.destroy());
+function join(client: Socket, upstream: Socket, meter: Meter | undefined): void {
+  client.setTimeout(0); // a watcher or a shell may be silent for days
   if (meter === undefined) {
     client.pipe(upstream);
     upstream.pipe(client);
