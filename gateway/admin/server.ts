@@ -75,8 +75,11 @@ async function mayUse(path: string, { admin }: Config, { logger }: GatewayLog): 
   }
 }
 
+function keyOf(text: unknown): string | undefined {
+  return typeof text === 'string' ? callerKey(text) : undefined;
+}
+
 function operatorRoutes(operator: Operator, settings: OperatorSettings): Record<string, Handle> {
-  const keyOf = (text: unknown): string | undefined => (typeof text === 'string' ? callerKey(text) : undefined);
   return {
     'GET /metrics': metricsOf(operator),
     'GET /limited': async () => ({ status: 200, body: await operator.limited() }),
