@@ -108,6 +108,20 @@ const TABLE = {
   'GET /system/df': { title: 'the disk usage', since: '1.25' },
   'GET /distribution/{name}/json': { title: 'an image in its registry', slashes: true, since: '1.30' },
   'POST /build/prune': { title: 'removing caches of builds', since: '1.31' },
+  'GET /secrets': { title: 'the list of secrets', since: '1.25' },
+  'POST /secrets/create': { title: 'the creation of a secret', since: '1.25' },
+  'GET /secrets/{id}': { title: 'inspecting a secret', since: '1.25' },
+  'DELETE /secrets/{id}': { title: 'the removal of a secret', since: '1.25' },
+  'POST /secrets/{id}/update': { title: 'the update of a secret', since: '1.25' },
+  'GET /configs': { title: 'the list of configs', since: '1.30' },
+  'POST /configs/create': { title: 'the creation of a config', since: '1.30' },
+  'GET /configs/{id}': { title: 'inspecting a config', since: '1.30' },
+  'DELETE /configs/{id}': { title: 'the removal of a config', since: '1.30' },
+  'POST /configs/{id}/update': { title: 'the update of a config', since: '1.30' },
+  'GET /services/{id}/logs': { title: 'the log of a service', since: '1.29' },
+  'GET /tasks/{id}/logs': { title: 'the log of a task', since: '1.29' },
+  'GET /swarm/unlockkey': { title: 'the key of a locked manager', since: '1.25' },
+  'POST /swarm/unlock': { title: 'unlocking a manager', since: '1.25' },
 } as const satisfies Readonly<Record<`${Method} /${string}`, Facts>>;
 
 export type EndpointName = keyof typeof TABLE;

@@ -1,4 +1,6 @@
-import { filters, type StatusRows } from './row.ts';
+import { filters, missing, NOT_BUILT, type StatusRow, type StatusRows } from './row.ts';
+
+const later = (path: string): StatusRow => ({ statuses: [200], never: NOT_BUILT, cases: [missing(path)] });
 
 /** Endpoints of versions above 1.24, asked at 1.41. */
 export const newerRows = {
@@ -66,4 +68,18 @@ export const newerRows = {
     ],
     never: { 409: 'it takes a second prune during the first' },
   },
+  'GET /secrets': later('/secrets'),
+  'POST /secrets/create': later('/secrets/create'),
+  'GET /secrets/{id}': later('/secrets/x'),
+  'DELETE /secrets/{id}': later('/secrets/x'),
+  'POST /secrets/{id}/update': later('/secrets/x/update'),
+  'GET /configs': later('/configs'),
+  'POST /configs/create': later('/configs/create'),
+  'GET /configs/{id}': later('/configs/x'),
+  'DELETE /configs/{id}': later('/configs/x'),
+  'POST /configs/{id}/update': later('/configs/x/update'),
+  'GET /services/{id}/logs': later('/services/x/logs'),
+  'GET /tasks/{id}/logs': later('/tasks/x/logs'),
+  'GET /swarm/unlockkey': later('/swarm/unlockkey'),
+  'POST /swarm/unlock': later('/swarm/unlock'),
 } as const satisfies StatusRows;
