@@ -1,4 +1,4 @@
-/** Checks docs/gateway.md, as far as a program can tell whether it is true. */
+/** Checks docs/gateway-rules.md and docs/gateway-settings.md, as far as a program can tell whether they are true. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -8,8 +8,6 @@ import { test } from 'node:test';
 
 import { RateLimiter } from '@gantry/limiter/limiter.ts';
 import { LIMITS } from '@gantry/limiter/types.ts';
-import { TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
-import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 
 import { prometheusText } from './admin/prometheus.ts';
 import { readConfig } from './config/read.ts';
@@ -17,8 +15,8 @@ import { settingsReference } from './config/reference.ts';
 import { newCounts } from './metrics.ts';
 import { CATEGORY_ROUTES } from './routes/defaults.ts';
 
-const guide = readFileSync(join(dirname(import.meta.dirname), 'docs/gateway.md'), 'utf8');
-const examples = [...guide.matchAll(/^```yaml\n([^]*?)^```$/gm)].map(([, text = '']) => text);
+const rules = readFileSync(join(dirname(import.meta.dirname), 'docs/gateway-rules.md'), 'utf8');
+const examples = [...rules.matchAll(/^```yaml\n([^]*?)^```$/gm)].map(([, text = '']) => text);
 
 test('the reference lists all settings as the schema has them', () => {
   const listed = readFileSync(join(dirname(import.meta.dirname), 'docs/gateway-settings.md'), 'utf8');
@@ -49,7 +47,7 @@ test('every setting has a description', () => {
   assert.deepEqual(silent, []);
 });
 
-test('the examples of the guide are valid', async () => {
+test('the examples of the rules are valid', async () => {
   await using undo = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'gantry-guide-'));
   undo.defer(async () => await rm(folder, { recursive: true }));
@@ -62,37 +60,13 @@ test('the examples of the guide are valid', async () => {
   }
 });
 
-test('the first command of the guide has its settings in a file', () => {
-  const [first = ''] = [...guide.matchAll(/^\$ (.*gantry gateway.*)$/gm)].map(([, command]) => command);
-
-  assert.match(first, /gantry gateway --config \S+/);
-});
-
-test('the example for authors of clients limits as the guide says', async () => {
-  await using upstream = await TestUpstream.start();
-  const example = examples.find((text) => text.includes('windowSeconds: 4')) ?? '';
-  const own = `listen: 127.0.0.1:0\nadmin: { socket: '{folder}/admin.sock' }\n`;
-  await using gateway = await TestGateway.start(own + example.replace('http://127.0.0.1:3000', upstream.url));
-  const query = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"query":"{ a }"}' };
-
-  const rest = [await gateway.request('/user'), await gateway.request('/user')];
-  const graphql = [await gateway.request('/graphql', query), await gateway.request('/graphql', query)];
-
-  assert.deepEqual(
-    [...rest, ...graphql].map(({ status }) => status),
-    [200, 403, 200, 403],
-  );
-  assert.match(rest[1]!.body, /#primary-rate-limits/);
-  assert.match(graphql[1]!.body, /#secondary-rate-limits/);
-});
-
-test('the guide names every metric, limit and built-in route of a category', async () => {
+test('the rules name every metric, limit and built-in route of a category', async () => {
   await using limiter = new RateLimiter();
   const metrics = [...prometheusText(newCounts(limiter.counts)).matchAll(/^# TYPE gantry_gateway_(\w+)/gm)];
   const routes = Object.values(CATEGORY_ROUTES).flat();
   const names = [...metrics.map(([, name = '']) => name), ...LIMITS, ...routes];
 
-  const missing = names.filter((name) => !new RegExp(`\`${RegExp.escape(name)}[\`{]`).test(guide));
+  const missing = names.filter((name) => !new RegExp(`\`${RegExp.escape(name)}[\`{]`).test(rules));
 
   assert.deepEqual(missing, ['primary']); // it is a chapter of its own
 });

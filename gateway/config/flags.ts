@@ -36,7 +36,7 @@ export function usage(): string {
 
 A reverse proxy that puts the rate limits of a code-hosting API in front of a server.
 
-  --config FILE        settings in YAML or JSON; docs/gateway.md lists every key
+  --config FILE        settings in YAML or JSON; docs/gateway-settings.md lists every key
   --upstream URL       http://host:port of the server behind; all that is needed without a file
   --listen ADDRESS     address:port, or unix:/path; may be repeated (default: 127.0.0.1:8080)
   --workers N          processes that share the port (default: 1)

@@ -8,11 +8,10 @@ import { after, before, suite, test } from 'node:test';
 
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { ClusterHosts } from '@gantry/testing/cluster/hosts.ts';
+import { commandsOf, patternOf, type Command } from '@gantry/testing/console.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
 import { ownClient } from '@gantry/testing/own-client.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
-
-import { commandsOf, patternOf, type Command } from './console.ts';
 
 const folder = join(dirname(dirname(import.meta.dirname)), 'docs/tasks');
 /** Pages that need more than one engine, with tests of their own below. */

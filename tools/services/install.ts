@@ -18,7 +18,7 @@ const SERVICE = 'gantry-gateway.service';
 /** A unit without this line was not written by Gantry. */
 const MARK = '# written by ./gantry install gateway';
 
-const CONFIG_EXAMPLE = `# The rate-limit gateway: docs/gateway.md lists all settings. After a change: systemctl reload ${SERVICE}
+const CONFIG_EXAMPLE = `# The rate-limit gateway: docs/gateway-settings.md lists all settings. After a change: systemctl reload ${SERVICE}
 listen: 127.0.0.1:8080
 upstream: http://127.0.0.1:3000
 store: { kind: sqlite, path: /var/lib/gantry-gateway/limits.db }
