@@ -148,7 +148,7 @@ export const smallRows: readonly NewerRow[] = [
   {
     title: 'exposed ports of SCTP',
     work: async (side) => {
-      await run(side, 'sctp', { Cmd: ['sleep', '1000'], ExposedPorts: { '90/sctp': {}, '80/tcp': {} } });
+      await run(side, 'sctp', { Cmd: ['sleep', '1000'], ExposedPorts: { '90/sctp': {} } });
       const { status, body } = await side.api.get<{ Names: string[]; Ports: object[] }[]>('/containers/json');
       const { body: shown } = await side.api.get<{ NetworkSettings: Json }>('/containers/sctp/json');
       await side.api.delete('/containers/sctp?force=1');
@@ -236,12 +236,13 @@ export const smallRows: readonly NewerRow[] = [
       });
       const { raw } = await api.post(`/exec/${made.Id}/start`, {});
       const { body: after } = await api.get<Json>(`/exec/${made.Id}/json`);
-      const { raw: told } = await api.get(`/events?since=${since}&until=${Math.ceil(Date.now() / 1000)}`);
-      const events = told
-        .toString()
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line) as { Action: string; Actor: Json });
+      type Event = { Action: string; Actor: Json };
+      let events: Event[] = [];
+      while (!events.some(({ Action }) => Action === 'exec_die')) {
+        const { raw: told } = await api.get(`/events?since=${since}&until=${Math.ceil(Date.now() / 1000)}`);
+        const lines = told.toString().trim().split('\n');
+        events = lines.filter((line) => line.includes('"exec_')).map((line) => JSON.parse(line) as Event);
+      }
       await api.delete('/containers/host?force=1');
       return {
         stdout: unframe(raw).stdout,
