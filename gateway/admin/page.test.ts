@@ -75,6 +75,11 @@ test("a browser shows limited callers, top callers and the last hour, and runs n
   assert.match(dom, /<title>Gantry gateway<\/title>/);
   assert.match(dom, /5 admitted, 3 refused, 0 on trial/);
   assert.match(dom, /<rect [^>]*class="refused"/);
+  const times = [...dom.matchAll(/<time datetime="([^"]+)">[^<]*\d\d:\d\d/g)].map(([, at = '']) => Date.parse(at));
+  assert.deepEqual(
+    times.slice(1).map((at, index) => at - times[index]!),
+    Array.from({ length: 4 }, () => 15 * 60_000),
+  );
   assert.match(dom, /<p id="trouble" role="alert"><\/p>/);
 });
 
