@@ -39,7 +39,7 @@ forge.on('/api/v1/user', userinfo);
 
 const settings: Settings = {
   upstream: forge.url,
-  introspection: { url: `${forge.url}/api/v1/user`, timeoutMs: 2000, cacheSeconds: 3, unknownSeconds: 3 },
+  introspection: { url: `${forge.url}/api/v1/user`, timeoutMs: 2000, cacheSeconds: 3 },
   log: { requests: true, level: 'debug' },
 };
 const gateway = await TestGateway.start(settings);
@@ -198,32 +198,6 @@ test('an operator learns from log and metrics that the forge does not answer', a
   const line = await gateway.logged('the identity source does not answer');
   assert.equal(line.level, 50);
   assert.equal((await gateway.metrics()).get('gantry_gateway_identity_failures_total'), before + 1);
-});
-
-test('no more questions are under way at once than configured', async () => {
-  await using authority = await TestUpstream.start();
-  const answering = Promise.withResolvers<void>();
-  authority.on('/user', async (_request, response) => {
-    await answering.promise;
-    response.writeHead(401).end();
-  });
-  await using narrow = await TestGateway.start({
-    upstream: forge.url,
-    introspection: { url: `${authority.url}/user`, concurrency: 2, timeoutMs: 20_000, waitMs: 100 },
-  });
-  const asking = ['one', 'two'].map(async (token) => await narrow.request('/user', { token }));
-  await authority.until(() => authority.count('/user') === 2);
-
-  const third = await narrow.request('/user', { token: 'three' });
-  answering.resolve();
-  const first = await Promise.all(asking);
-  const later = await narrow.request('/user', { token: 'three' });
-
-  assert.equal(third.status, 503);
-  assert.deepEqual(
-    [...first, later].map(({ status }) => status),
-    [401, 401, 401],
-  );
 });
 
 test('cached identities go on while the forge is down, and a file knows without it', async () => {

@@ -9,7 +9,7 @@ import { Pool } from 'undici';
 
 import type { IntrospectionSettings } from '../config/settings/identities.ts';
 import { type Reading, readingsOf, type Shown } from './credential-places.ts';
-import { NoTurn, type Pace, Turns } from './turns.ts';
+import { NoTurn, type Pace, type TurnLimits, Turns } from './turns.ts';
 
 /** The source did not answer, or not in a form that can be understood. */
 export class IntrospectionFailed extends Error {
@@ -20,6 +20,12 @@ type Cached = Readonly<{ found: Caller | 'unknown'; untilMs: number }>;
 
 /** Bytes that are read of an answer. */
 const MAX_ANSWER_BYTES = 65_536;
+/** Known credentials, and as many unknown ones: a few megabytes. */
+const MAX_CACHE_ENTRIES = 10_000;
+/** A token that was made just now must soon be known. */
+const MAX_UNKNOWN_SECONDS = 10;
+/** A forge answers such questions in milliseconds: these keep it from a flood of guesses, and good tokens from waiting behind it. */
+const TURN_LIMITS: TurnLimits = { concurrency: 32, perSource: 4, slowPerSecond: 10, waitMs: 10_000 };
 
 const Org = Type.Object({ id: Type.String(), enterprise: Type.Optional(Type.Boolean()) });
 
@@ -66,9 +72,13 @@ export class Introspection {
     this.#settings = settings;
     this.#primary = primary;
     this.#path = url.pathname + url.search;
-    const { timeoutMs, concurrency, perAddress, slowPerSecond, waitMs } = settings;
-    this.#turns = new Turns({ concurrency, perSource: perAddress, slowPerSecond, waitMs });
-    this.#pool = new Pool(url.origin, { connections: concurrency, headersTimeout: timeoutMs, bodyTimeout: timeoutMs });
+    const { timeoutMs } = settings;
+    this.#turns = new Turns(TURN_LIMITS);
+    this.#pool = new Pool(url.origin, {
+      connections: TURN_LIMITS.concurrency,
+      headersTimeout: timeoutMs,
+      bodyTimeout: timeoutMs,
+    });
     this.#authorization =
       settings.authorizationFile === undefined ? undefined : readFileSync(settings.authorizationFile, 'utf8').trim();
   }
@@ -130,18 +140,18 @@ export class Introspection {
   }
 
   #remember(reading: Reading, caller: Caller | undefined): void {
-    const { cacheSeconds, unknownSeconds, cacheEntries } = this.#settings;
+    const { cacheSeconds } = this.#settings;
     const [meaning, question] = [meaningOf(reading), questionOf(reading)];
     this.#known.delete(meaning);
     this.#unknown.delete(question);
-    const seconds = caller === undefined ? unknownSeconds : cacheSeconds;
+    const seconds = caller === undefined ? Math.min(cacheSeconds, MAX_UNKNOWN_SECONDS) : cacheSeconds;
     const cache: Map<string, Cached> = caller === undefined ? this.#unknown : this.#known;
     cache.set(caller === undefined ? question : meaning, {
       found: caller ?? 'unknown',
       untilMs: Date.now() + seconds * 1000,
     });
     for (const oldest of cache.keys()) {
-      if (cache.size <= cacheEntries) break;
+      if (cache.size <= MAX_CACHE_ENTRIES) break;
       cache.delete(oldest);
     }
   }
