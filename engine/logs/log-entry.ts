@@ -13,18 +13,12 @@ export type Entry = Readonly<{
 
 const UTC_TIME = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z$/;
 const NO_ATTRIBUTES = {};
+/** The first bytes of an entry; an attribute called `log` begins alike. */
+const BEGIN = '{"log":"';
 
 /** Decodes a line; undefined for anything but an entry, such as half a line of a killed daemon. */
 export function parseEntry(line: string): Entry | undefined {
-  // Quotes inside of text are escaped, so this can only be a new entry behind an unfinished one.
-  const start = line.lastIndexOf('{"log":"');
-  let value: unknown;
-  try {
-    value = JSON.parse(start > 0 ? line.slice(start) : line);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
+  const value = parseLast(line);
   if (typeof value !== 'object' || value === null) return undefined;
   const entry = value as Readonly<Record<string, unknown>>;
   const time = fullTime(entry['time']);
@@ -38,6 +32,18 @@ export function parseEntry(line: string): Entry | undefined {
     time,
     attributes: attributesOf(entry['attrs']),
   };
+}
+
+/** Parses the line, or the entry behind an unfinished one: quotes inside of texts are escaped. */
+function parseLast(line: string): unknown {
+  for (let start = 0; start !== -1; start = line.indexOf(BEGIN, start + 1)) {
+    try {
+      return JSON.parse(line.slice(start));
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+    }
+  }
+  return undefined;
 }
 
 /** The time with all nine digits; other engines leave out zeros at the end, or write an offset. */

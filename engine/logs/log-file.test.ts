@@ -264,6 +264,16 @@ test('half a line, at the end or with the next one behind it, costs only itself'
   assert.deepEqual(texts, ['1:a', '1:b', '1:c']);
 });
 
+test('an attribute called log is no entry of its own, whole or in half a line', async () => {
+  using log = new TemporaryLog();
+  const labelled = line('a', { extra: { attrs: { log: 'x' } } });
+  log.append(labelled, labelled.slice(0, labelled.indexOf(',"time"')), labelled.replace('"a"', '"b"'));
+
+  const texts = await read(log.path);
+
+  assert.deepEqual(texts, ['1:a', '1:b']);
+});
+
 test('a log that does not exist is empty', async () => {
   using log = new TemporaryLog();
 
