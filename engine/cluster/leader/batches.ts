@@ -1,5 +1,6 @@
-import { sleep, type Clock } from '../../lib/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { retry } from '../../lib/retry.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
 import type { KeyValue, Op } from '../etcd/messages.ts';
 import { keyOf, LEADER_KEY, SEQUENCE_KEY } from '../state/keys.ts';
@@ -73,23 +74,21 @@ export class Batches {
   async #storeOne(ops: readonly Op[], isFirst: boolean): Promise<number> {
     this.#number += 1;
     const own = `${this.#leaderRevision}/${this.#number}`;
-    const until = performance.now() + Math.max(MAX_MS, this.#leaseMs);
+    const timeoutMs = Math.max(MAX_MS, this.#leaseMs);
     let answerMs = ANSWER_MS;
     const fence = { [LEADER_KEY]: this.#leaderRevision, [SEQUENCE_KEY]: this.#sequenceRevision };
-    for (;;) {
-      try {
-        const answer = await this.#etcd.store(fence, [...ops, { put: SEQUENCE_KEY, value: own }], answerMs);
+    try {
+      return await retry({ clock: this.#clock, timeoutMs, delayMs: AGAIN_MS, isTransient }, async (leftMs) => {
+        const waitMs = Math.min(answerMs, Math.max(leftMs, ANSWER_MS));
+        answerMs *= 2; // a request is lost when raft's leader changes; a slow machine answers late
+        const answer = await this.#etcd.store(fence, [...ops, { put: SEQUENCE_KEY, value: own }], waitMs);
         if (answer.succeeded) return (this.#sequenceRevision = answer.revision);
-        return await this.#settle({ own, isFirst, answerMs });
-      } catch (error) {
-        if (!(error instanceof EtcdError)) throw error;
-        if (error.code === INVALID)
-          throw new EngineError('failed', 'the cluster cannot store this change', { cause: error });
-        if (performance.now() > until) throw lastOf(error);
-        // A request is lost when raft's leader changes; a slow machine answers late.
-        answerMs = Math.min(answerMs * 2, Math.max(until - performance.now(), ANSWER_MS));
-      }
-      await sleep(this.#clock, AGAIN_MS);
+        return await this.#settle({ own, isFirst, answerMs: waitMs });
+      });
+    } catch (error) {
+      if (!(error instanceof EtcdError)) throw error;
+      if (error.code !== INVALID) throw lastOf(error);
+      throw new EngineError('failed', 'the cluster cannot store this change', { cause: error });
     }
   }
 
@@ -143,4 +142,8 @@ function opOf({ kind, id, record }: Change): Op {
   if (record === undefined) return { delete: key };
   const { version: _version, ...stored } = record as typeof record & { version?: number };
   return { put: key, value: JSON.stringify(stored) };
+}
+
+function isTransient(error: unknown): boolean {
+  return error instanceof EtcdError && error.code !== INVALID;
 }

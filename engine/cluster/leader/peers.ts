@@ -1,6 +1,7 @@
 import type { Engine } from '../../engine.ts';
 import { sleep } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { retry } from '../../lib/retry.ts';
 import { issue, revocationList, serialOf } from '../ca/certificates.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
 import { addLearner, listMembers, promoteMember, removeMember } from '../etcd/members.ts';
@@ -239,16 +240,12 @@ export class Peers implements Disposable {
   }
 
   /** etcd refuses for seconds after a change of members, and while a learner has not caught up. */
-  async #retried<T>(attempt: () => Promise<T>, milliseconds: number): Promise<T> {
-    const until = performance.now() + milliseconds;
-    for (;;) {
-      try {
-        return await attempt();
-      } catch (error) {
-        if (!(error instanceof EtcdError)) throw error;
-        if (performance.now() > until) throw new EngineError('unavailable', `etcd: ${error.message}`, { cause: error });
-      }
-      await sleep(this.#needs.clock, AGAIN_MS);
+  async #retried<T>(attempt: () => Promise<T>, timeoutMs: number): Promise<T> {
+    try {
+      return await retry({ clock: this.#needs.clock, timeoutMs, delayMs: AGAIN_MS, isTransient }, attempt);
+    } catch (error) {
+      if (!(error instanceof EtcdError)) throw error;
+      throw new EngineError('unavailable', `etcd: ${error.message}`, { cause: error });
     }
   }
 }
@@ -316,4 +313,8 @@ function peerAnswer(
 ): PeerAnswer {
   const crl = revocationList(cluster.peerCa, cluster.revokedPeers, now).toString('base64');
   return { members, certificate, ca: cluster.peerCa.certificate, crl, raft: cluster.spec.raft };
+}
+
+function isTransient(error: unknown): boolean {
+  return error instanceof EtcdError;
 }

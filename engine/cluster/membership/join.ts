@@ -1,7 +1,8 @@
-import { sleep, type Clock } from '../../lib/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { settlesWithin } from '../../lib/clock.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
+import { retry } from '../../lib/retry.ts';
 import { newRequest } from '../ca/certificates.ts';
 import { parseToken, rootDigest, type JoinToken } from '../ca/token.ts';
 import { findEtcd } from '../etcd/process.ts';
@@ -15,6 +16,7 @@ type Request = Readonly<{ listen: Address; advertise: Address; remotes: readonly
 
 /** As long as dockerd waits for a node. */
 const FIND_MS = 20_000;
+const FIND_DELAY_MS = 100;
 /** A new manager among few can delay the others for seconds. */
 const CERTIFICATE_MS = 20_000;
 const WELCOME_SECONDS = 20;
@@ -73,19 +75,17 @@ async function findRoot(
   { rootDigest: expected }: JoinToken,
 ): Promise<string> {
   using stranger = new WireClient({}, clock);
-  const until = performance.now() + FIND_MS;
-  for (;;) {
-    for (const address of addresses) {
-      try {
-        const { certificate } = await stranger.ask(address, '/v1/ca', undefined, RootAnswer, until - performance.now());
-        if (digestOf(certificate) === expected) return certificate;
-        throw new EngineError('failed', `remote CA does not match fingerprint. Expected: ${expected}`);
-      } catch (error) {
-        if (!(error instanceof NotReached)) throw error;
-        if (performance.now() > until) throw new EngineError('failed', `${LATE} ${error.message}`, { cause: error });
-      }
-    }
-    await sleep(clock, 100);
+  let turn = 0;
+  try {
+    return await retry({ clock, timeoutMs: FIND_MS, delayMs: FIND_DELAY_MS, isTransient }, async (leftMs) => {
+      const address = addresses[turn++ % addresses.length]!;
+      const { certificate } = await stranger.ask(address, '/v1/ca', undefined, RootAnswer, leftMs);
+      if (digestOf(certificate) === expected) return certificate;
+      throw new EngineError('failed', `remote CA does not match fingerprint. Expected: ${expected}`);
+    });
+  } catch (error) {
+    if (!(error instanceof NotReached)) throw error;
+    throw new EngineError('failed', `${LATE} ${error.message}`, { cause: error });
   }
 }
 
@@ -108,4 +108,8 @@ async function inTime<T>(answer: Promise<T>): Promise<T> {
       cause: error,
     });
   }
+}
+
+function isTransient(error: unknown): boolean {
+  return error instanceof NotReached;
 }

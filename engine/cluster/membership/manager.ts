@@ -6,6 +6,7 @@ import type { Engine } from '../../engine.ts';
 import { sleep } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
+import { retry } from '../../lib/retry.ts';
 import { revocationList } from '../ca/certificates.ts';
 import { SPARE_BYTES, EtcdMaintenance } from '../etcd/etcd-maintenance.ts';
 import { QUOTA_BYTES, type FirstStart } from '../etcd/flags.ts';
@@ -196,24 +197,22 @@ export class Manager implements AsyncDisposable {
   }
 
   async #writeSomewhere(name: string, args: unknown): Promise<{ result?: unknown; revision: number }> {
-    const until = performance.now() + WRITE_MS;
-    for (;;) {
-      try {
-        const done = await this.#writeOnce(name, args);
-        if (done !== undefined) return done;
-      } catch (error) {
-        if (!(error instanceof NotReached) && !(error instanceof NotLeader)) throw error;
-      }
-      if (performance.now() > until) throw new EngineError('unavailable', NO_QUORUM);
-      await sleep(this.#needs.clock, AGAIN_MS);
+    try {
+      const { clock } = this.#needs;
+      return await retry({ clock, timeoutMs: WRITE_MS, delayMs: AGAIN_MS, isTransient }, async () => {
+        return await this.#writeOnce(name, args);
+      });
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      throw new EngineError('unavailable', NO_QUORUM, { cause: error });
     }
   }
 
-  /** Undefined: nobody leads, as far as is known. */
-  async #writeOnce(name: string, args: unknown): Promise<{ result?: unknown; revision: number } | undefined> {
+  /** Throws `NotLeader` if no manager leads, as far as is known. */
+  async #writeOnce(name: string, args: unknown): Promise<{ result?: unknown; revision: number }> {
     if (this.#leadership !== undefined) return await this.#leadership.write(name, args);
     const { leader } = this;
-    if (leader === undefined || leader.node === this.#identity.nodeId) return undefined;
+    if (leader === undefined || leader.node === this.#identity.nodeId) throw new NotLeader(undefined);
     return await forwardWrite({ ...this.#needs, feed: this.#feed }, leader.address, { write: name, args });
   }
 
@@ -286,4 +285,8 @@ export class Manager implements AsyncDisposable {
       throw error;
     }
   }
+}
+
+function isTransient(error: unknown): boolean {
+  return error instanceof NotReached || error instanceof NotLeader;
 }

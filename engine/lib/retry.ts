@@ -1,0 +1,30 @@
+import { sleep, type Clock } from './clock.ts';
+
+type Retry = Readonly<{
+  clock: Clock;
+  /** No attempt begins later than this after the first one. */
+  timeoutMs: number;
+  /** Between attempts. */
+  delayMs: number;
+  /** Whether the same attempt may succeed later. */
+  isTransient: (error: unknown) => boolean;
+}>;
+
+/**
+ * Calls `attempt` until it succeeds, with the milliseconds that are left. Throws its error if that is not transient, and the
+ * last one after the time is over.
+ */
+export async function retry<T>(
+  { clock, timeoutMs, delayMs, isTransient }: Retry,
+  attempt: (leftMs: number) => Promise<T>,
+): Promise<T> {
+  const until = performance.now() + timeoutMs;
+  for (;;) {
+    try {
+      return await attempt(until - performance.now());
+    } catch (error) {
+      if (!isTransient(error) || performance.now() > until) throw error;
+    }
+    await sleep(clock, delayMs);
+  }
+}
