@@ -187,16 +187,10 @@ function checkIdentities(identities: IdentitySettings, wrong: Wrong): void {
     clients.set(app.clientId, id);
   }
   for (const [id, installation] of Object.entries(installations)) {
-    exists(apps, 'app', ['installations', id, 'app'], installation.app);
     exists(orgs, 'organization', ['installations', id, 'org'], installation.org);
-    exists(users, 'user', ['installations', id, 'user'], installation.user);
-    if (installation.org !== undefined && installation.user !== undefined) {
-      wrong(['identities', 'installations', id], 'it is on an organization or on a user, not on both');
-    }
   }
   for (const [id, repository] of Object.entries(repositories)) {
     exists(orgs, 'organization', ['repositories', id, 'org'], repository.org);
-    exists(users, 'user', ['repositories', id, 'user'], repository.user);
   }
   const seen = new Set<string>();
   for (const [index, token] of tokens.entries()) {

@@ -81,7 +81,7 @@ identities:
   users: { alice: {} }
   orgs: { acme: {} }
   apps: { ci: { kind: platform } }
-  installations: { one: { app: ci } }
+  installations: { one: { org: acme } }
   repositories: { r: {} }`),
   );
 
@@ -89,7 +89,7 @@ identities:
     users: { alice: { orgs: [] } },
     orgs: { acme: { enterprise: false, hosted: false } },
     apps: { ci: { kind: 'platform', approvedBy: [] } },
-    installations: { one: { app: 'ci', repositories: 0 } },
+    installations: { one: { org: 'acme', repositories: 0 } },
     repositories: { r: {} },
     tokens: [],
     unknown: 'refuse',
@@ -215,6 +215,9 @@ test('a setting that is gone is told with its fixed value', () => {
   const problems = problemsOf(`${upstream}\nstore: { flushMs: 10 }\n`);
 
   assert.deepEqual(problems, [':2:10: store.flushMs: is no setting any more: it is 200']);
+  assert.deepEqual(problemsOf(`${upstream}\nidentities: { repositories: { r: { user: ada } } }\n`), [
+    ':2:36: identities.repositories.r.user: is no setting any more: it had no effect',
+  ]);
 });
 
 test('problems in JSON have their place too', () => {

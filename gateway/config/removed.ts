@@ -1,5 +1,9 @@
 /** Settings of versions before 0.3.0 and their fixed values: a file that still names one is told its value. */
 export const REMOVED: Readonly<Record<string, string>> = {
+  'identities.installations.ID.app': 'it had no effect',
+  'identities.installations.ID.user': 'it had no effect',
+  'identities.repositories.ID.user': 'it had no effect',
+  'refusal.shadowHeader': 'it is false; the log and the metrics name limits in shadow mode',
   'limits.userThroughEnterpriseApp': 'it is 15000',
   'limits.installation': 'it is 5000 and more with the size of the installation; use overrides for a single one',
   'limits.oauthClient': 'it is 5000; use overrides for a single app',
@@ -39,6 +43,6 @@ export const REMOVED: Readonly<Record<string, string>> = {
 
 /** Names the fixed value of a setting that is gone; undefined: there never was one. */
 export function removedMessage(path: readonly (string | number)[]): string | undefined {
-  const value = REMOVED[path.join('.')];
+  const value = REMOVED[path.join('.')] ?? REMOVED[path.map((step, index) => (index === 2 ? 'ID' : step)).join('.')];
   return value === undefined ? undefined : `is no setting any more: ${value}`;
 }

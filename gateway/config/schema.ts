@@ -70,11 +70,6 @@ export const Config = Type.Object(
           default: false,
           description: 'RateLimit and RateLimit-Policy on every answer, beside the others',
         }),
-        shadowHeader: Type.Boolean({
-          default: false,
-          description:
-            'X-RateLimit-Shadowed on an answer that limits in shadow mode would have refused, with their names',
-        }),
         status: Type.Enum([403, 429], { default: 403, description: '403 or 429' }),
       },
       { ...closed, default: {}, description: 'how refusals and headers look' },

@@ -10,7 +10,7 @@ const MAX_ORIGINS = 1000;
 const MAX_ORIGIN_LENGTH = 300;
 const RATE_HEADERS = [
   ...['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-used', 'x-ratelimit-reset', 'x-ratelimit-resource'],
-  ...['x-ratelimit-shadowed', 'ratelimit', 'ratelimit-policy', 'retry-after'],
+  ...['ratelimit', 'ratelimit-policy', 'retry-after'],
 ].join(', ');
 
 /** The origins whose pages the upstream lets read its answers, as its answers have said. */

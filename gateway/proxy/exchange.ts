@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-import type { Caller, Decision, LimitName, ShownStatus as Shown } from '@gantry/limiter/types.ts';
+import type { Caller, Decision, ShownStatus } from '@gantry/limiter/types.ts';
 
 import type { Gateway } from '../gateway.ts';
 import type { Policy } from '../policy.ts';
@@ -9,9 +9,6 @@ import type { Target } from '../routes/path.ts';
 import type { HeldBody } from './bodies/held-body.ts';
 import type { RequestBody } from './bodies/request-body.ts';
 import type { Connection } from './connections/connection.ts';
-
-/** Headers of every answer about limits. */
-export type ShownStatus = Shown & Readonly<{ shadowed?: readonly LimitName[] }>;
 
 /** One request and its state. The policy is the one in force when the request arrived. */
 export type Exchange = {

@@ -1,9 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 
+import type { ShownStatus } from '@gantry/limiter/types.ts';
+
 import type { Policy } from '../policy.ts';
 import { exposeLimits, isOwnCors } from './cors.ts';
-import type { Exchange, ShownStatus } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
 import { fateOf, HOP_BY_HOP } from './header-fates.ts';
 
 const IETF_HEADERS = new Set(['ratelimit', 'ratelimit-policy']);
@@ -105,9 +107,6 @@ export function pushIetfHeaders(
 /** Appends the headers of `headersOf` (limiter) to a list. */
 export function pushRateHeaders(headers: string[], shown: ShownStatus, policy: Policy): void {
   if (policy.config.refusal.ietfHeaders) pushIetfHeaders(headers, shown, policy);
-  if (policy.config.refusal.shadowHeader && shown.shadowed !== undefined && shown.shadowed.length > 0) {
-    headers.push('x-ratelimit-shadowed', shown.shadowed.join(', '));
-  }
   headers.push(
     'x-ratelimit-limit',
     String(shown.limit),

@@ -32,7 +32,7 @@ const settings: Settings = {
       app: { kind: 'platform', owner: 'corp' },
       oauth: { kind: 'oauth', clientId: 'client', clientSecretSha256: sha256('secret') },
     },
-    installations: { one: { app: 'app' } },
+    installations: { one: {} },
     repositories: { r: {} },
     tokens: [
       { sha256: sha256('personal'), kind: 'personal', user: 'ada' },

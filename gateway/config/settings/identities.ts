@@ -28,9 +28,7 @@ const App = Type.Object(
 );
 const InstallationIdentity = Type.Object(
   {
-    app: Type.Optional(Type.String({ description: 'id of the app' })),
     org: Type.Optional(Type.String({ description: 'id of the organization it is installed on' })),
-    user: Type.Optional(Type.String({ description: 'id of the user it is installed on' })),
     repositories: count('how many repositories it has', 0),
   },
   entry,
@@ -38,7 +36,6 @@ const InstallationIdentity = Type.Object(
 const Repository = Type.Object(
   {
     org: Type.Optional(Type.String({ description: 'id of the organization that owns it' })),
-    user: Type.Optional(Type.String({ description: 'id of the user who owns it' })),
   },
   entry,
 );
