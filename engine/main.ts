@@ -15,7 +15,7 @@ import { hideNewFiles } from './system/roots.ts';
 import { VERSION } from './version.ts';
 
 /** After the start, which the writing would delay by a tenth of a second where nothing is in the cache yet. */
-const COMPILE_CACHE_MILLISECONDS = 10_000;
+const COMPILE_CACHE_DELAY_MS = 10_000;
 
 /** docker's, of all commands. */
 const USAGE_EXIT_CODE = 125;
@@ -57,7 +57,7 @@ async function main(): Promise<void> {
   const started = await start.promise;
   daemon = started;
   // Node itself writes it when a process ends in order: after a crash all would be compiled anew.
-  systemClock.after(COMPILE_CACHE_MILLISECONDS, () => flushCompileCache());
+  systemClock.after(COMPILE_CACHE_DELAY_MS, () => flushCompileCache());
   log.info({ hosts: started.hosts, version: VERSION }, 'ready');
 }
 

@@ -30,7 +30,7 @@ const WORKER =
   "This node is not a swarm manager. Worker nodes can't be used to view or modify cluster state. Please run this command on a manager node or promote the current node to a manager.";
 const INSIDE =
   'This node is already part of a swarm. Use "docker swarm leave" to leave this swarm and join another one.';
-const LEAVE_MS = 5000;
+const LEAVE_TIMEOUT_MS = 5000;
 /** Links made by engines: their addresses are not reachable from other machines. */
 const OF_NETWORKS = /^(?:br-|docker|gantry|veth)/;
 
@@ -97,7 +97,8 @@ export class Cluster implements AsyncDisposable {
     if (!force && member.manager !== undefined) throw new EngineError('notInCluster', leaveWarning(member.manager));
     await member.endTasks();
     try {
-      if (member.identity.managers.some(({ id }) => id !== member.identity.nodeId)) await member.sayGoodbye(LEAVE_MS);
+      if (member.identity.managers.some(({ id }) => id !== member.identity.nodeId))
+        await member.sayGoodbye(LEAVE_TIMEOUT_MS);
     } catch (error) {
       this.#needs.log.warn({ err: error }, 'the node leaves its cluster, but could not tell it');
     }

@@ -22,7 +22,7 @@ import type { Transfer } from './transfer/transfer.ts';
 /** Several, because one may wait for a file system that does not answer. */
 const THREADS = 3;
 /** A thread takes a few megabytes, so an idle one ends. */
-const IDLE_MILLISECONDS = 10_000;
+const IDLE_TIMEOUT_MS = 10_000;
 /** The chunks of an archive are allocated outside of the heap; left alone, the collector would come late. */
 const CHUNKS_PER_COLLECTION = 64;
 const LIMITS = { messageBytes: 256 * 1024, aheadBytes: 2 * 1024 * 1024 };
@@ -230,7 +230,7 @@ class CopyThread {
 
   #rest(): void {
     this.#worker.unref();
-    this.#idle = this.#background.after(IDLE_MILLISECONDS, 'end an idle thread for copies', {}, async () => {
+    this.#idle = this.#background.after(IDLE_TIMEOUT_MS, 'end an idle thread for copies', {}, async () => {
       this.#onGone();
       this.#send({ leave: true });
       await once(this.#worker, 'exit');

@@ -13,7 +13,7 @@ import { followExec, type ExecNeeds } from './start.ts';
 import type { Exec } from './store.ts';
 
 /** The daemon's start waits at most this long; the rest continues in the background. */
-const PATIENCE_SECONDS = 0.3;
+const TIMEOUT_SECONDS = 0.3;
 
 /** At the daemon's start: watches the execs that are still running, and finds out how the others ended. */
 export async function reconcileExecs(engine: ExecNeeds): Promise<void> {
@@ -27,7 +27,7 @@ export async function reconcileExecs(engine: ExecNeeds): Promise<void> {
     tasks.push(inBackground(engine, id, async () => await removeFolder(engine, id)));
   }
   const all = Promise.all(tasks.map(async ({ done }) => await done)).then(() => undefined);
-  await settlesWithin(all, PATIENCE_SECONDS, engine.clock);
+  await settlesWithin(all, TIMEOUT_SECONDS, engine.clock);
 }
 
 function inBackground({ background }: ExecNeeds, id: string, work: () => Promise<void>): Task {

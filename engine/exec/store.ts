@@ -35,7 +35,7 @@ const Exec = Type.Object({
 export type Exec = Readonly<Static<typeof Exec>>;
 
 /** How long the exit code can be inspected. */
-const KEPT_MINUTES = 5;
+const RETENTION_MINUTES = 5;
 
 const migrations = [
   `CREATE TABLE execs (
@@ -96,7 +96,7 @@ export class ExecStore {
 
   /** Removes execs that ended long ago, so that the table holds only those of some minutes. */
   insert(exec: Exec, now: Temporal.Instant): void {
-    const kept = now.subtract({ minutes: KEPT_MINUTES });
+    const kept = now.subtract({ minutes: RETENTION_MINUTES });
     for (const { id, state } of this.all()) {
       if (state.status === 'ended' && Temporal.Instant.compare(state.endedAt, kept) < 0) this.delete(id);
     }

@@ -19,7 +19,7 @@ const Failure = Type.Object({ Err: Type.Optional(Type.String()), Error: Type.Opt
 const MACHINES_OWN: PluginFiles = { hostPath: (path) => path, show: (path) => path, hide: () => undefined };
 
 /** For a plugin whose address is known and that starts beside us, as in docker. */
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 /** For a plugin without an address: dockerd looks again after 1, 2, 4 and 8 seconds. */
 const APPEARANCE_TIMEOUT_MS = 15_000;
 const FIRST_DELAY_MS = 100;
@@ -183,7 +183,7 @@ export class Plugins {
     address: PluginAddress,
     { method, body, answer, limits }: { method: string; body: unknown; answer: T; limits: CallLimits },
   ): Promise<Static<T>> {
-    const { timeoutMs = CALL_MS, patienceMs = PATIENCE_MS } = limits;
+    const { timeoutMs = CALL_MS, patienceMs = TIMEOUT_MS } = limits;
     let status: number;
     let text: string;
     try {

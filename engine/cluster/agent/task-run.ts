@@ -21,7 +21,7 @@ type Parts = Readonly<{
 }>;
 type Step = Readonly<{ state: TaskState; message: string }>;
 
-const AGAIN_MS = 1000;
+const RETRY_DELAY_MS = 1000;
 
 /** One task on its node, from its assignment to the removal of its container: each state is stored before the next step. */
 export class TaskRun {
@@ -146,7 +146,7 @@ export class TaskRun {
       if (this.#isEnding) return true;
       log.warn({ err: error, task: this.id }, `cannot ${what} the container of a task, and tries again`);
       const { promise, resolve } = Promise.withResolvers<void>();
-      using _timer = clock.after(AGAIN_MS, resolve);
+      using _timer = clock.after(RETRY_DELAY_MS, resolve);
       await Promise.race([promise, this.#woken.promise]);
     }
     return true;

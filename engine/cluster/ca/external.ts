@@ -16,7 +16,7 @@ type CertificateWish = Readonly<{ csr: string; publicKey: string; subject: Requi
 /** The caller's certificate (PEM). A new node has none. */
 type Asking = Readonly<{ clock: Clock; root: string; identity?: Readonly<{ certificate: string; key: string }> }>;
 
-const ANSWER_MS = 5000;
+const ANSWER_TIMEOUT_MS = 5000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 const MAX_CHAIN = 5;
 /** The difference that clocks may have. */
@@ -66,8 +66,8 @@ async function ask({ clock, root, identity }: Asking, url: string, { csr, subjec
   const trust = isTls ? { ca: root, ...(identity && { cert: identity.certificate, key: identity.key }) } : {};
   const headers = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) };
   const outgoing: ClientRequest = request(url, { method: 'POST', agent: false, headers, ...trust }, resolve);
-  using _late = clock.after(ANSWER_MS, () => {
-    outgoing.destroy(new Error(`no answer for ${ANSWER_MS / 1000} s`));
+  using _late = clock.after(ANSWER_TIMEOUT_MS, () => {
+    outgoing.destroy(new Error(`no answer for ${ANSWER_TIMEOUT_MS / 1000} s`));
   });
   outgoing.on('error', reject);
   outgoing.end(body);

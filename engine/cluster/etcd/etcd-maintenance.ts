@@ -14,7 +14,7 @@ type Settings = Readonly<{
   inTurn: (work: () => Promise<void>) => Promise<boolean>;
 }>;
 
-const LOOK_MS = 10_000;
+const CHECK_INTERVAL_MS = 10_000;
 /** A file that is at most this much of its quota is not rewritten while another member makes room. */
 const LARGE = 0.5;
 /** A member that uses more of its quota than this after its file was rewritten stays full. */
@@ -48,7 +48,7 @@ export class EtcdMaintenance implements Disposable {
   }
 
   #lookLater(): Disposable {
-    return this.#needs.background.after(LOOK_MS, 'look after etcd', {}, async () => {
+    return this.#needs.background.after(CHECK_INTERVAL_MS, 'look after etcd', {}, async () => {
       try {
         await this.#look();
       } catch (error) {

@@ -16,7 +16,7 @@ export class EtcdError extends Error {
   }
 }
 
-const ANSWER_MS = 5000;
+const ANSWER_TIMEOUT_MS = 5000;
 /** The errors of a connection to a member that has ended, before the request or amid it. */
 const GONE = ['ECONNREFUSED', 'ENOENT', 'ECONNRESET', 'EPIPE'];
 type Body = Readonly<Record<string, unknown>>;
@@ -46,7 +46,7 @@ export class Etcd implements Disposable {
   /** Returns the value of a key, now or at a revision. */
   async get(
     key: string,
-    milliseconds = ANSWER_MS,
+    milliseconds = ANSWER_TIMEOUT_MS,
     at?: number,
   ): Promise<{ revision: number; kv: KeyValue | undefined }> {
     const then = at === undefined ? {} : { revision: String(at) };
@@ -101,7 +101,7 @@ export class Etcd implements Disposable {
   }
 
   /** Throws an `EtcdError`: for a refusal, when no answer comes in time, and when the member is gone; after `signal` its reason. */
-  async call(path: string, body: Body, milliseconds = ANSWER_MS, signal?: AbortSignal): Promise<Body> {
+  async call(path: string, body: Body, milliseconds = ANSWER_TIMEOUT_MS, signal?: AbortSignal): Promise<Body> {
     const late = new AbortController();
     const over = signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]);
     using _timer = this.#clock.after(milliseconds, () =>

@@ -4,8 +4,8 @@ import { EtcdError, type Etcd } from './gateway.ts';
 export type Status = Readonly<{ self: string; leader: string; bytes: number; usedBytes: number; isFull: boolean }>;
 
 /** Rewriting a file of 2 GB takes a while, and nothing else is answered meanwhile. */
-const DEFRAGMENT_MS = 180_000;
-const COMPACT_MS = 60_000;
+const DEFRAGMENT_TIMEOUT_MS = 180_000;
+const COMPACT_TIMEOUT_MS = 60_000;
 const OUT_OF_RANGE = 11;
 
 /** Asks this member only, so it answers without a quorum too. */
@@ -29,7 +29,7 @@ export async function statusOf(etcd: Etcd, milliseconds?: number): Promise<Statu
 /** Forgets what records were before this revision, on all members; on this one the room is free when it returns. */
 export async function compact(etcd: Etcd, revision: number): Promise<void> {
   try {
-    await etcd.call('/v3/kv/compaction', { revision: String(revision), physical: true }, COMPACT_MS);
+    await etcd.call('/v3/kv/compaction', { revision: String(revision), physical: true }, COMPACT_TIMEOUT_MS);
   } catch (error) {
     if (!(error instanceof EtcdError) || error.code !== OUT_OF_RANGE) throw error; // it was done before
   }
@@ -37,7 +37,7 @@ export async function compact(etcd: Etcd, revision: number): Promise<void> {
 
 /** Gives what this member does not use of its file back to the disk. */
 export async function defragment(etcd: Etcd): Promise<void> {
-  await etcd.call('/v3/maintenance/defragment', {}, DEFRAGMENT_MS);
+  await etcd.call('/v3/maintenance/defragment', {}, DEFRAGMENT_TIMEOUT_MS);
 }
 
 /** Lets all members write again, if this one was full. */

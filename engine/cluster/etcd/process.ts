@@ -14,7 +14,7 @@ type Needs = Pick<Engine, 'background' | 'clock' | 'log'>;
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 10_000;
 const GRACE_SECONDS = 10;
-const LOOK_MS = 50;
+const CHECK_INTERVAL_MS = 50;
 
 /** A running etcd: ours, or one that outlived the daemon that started it. */
 type Running = Readonly<{ pid: number; ended: Promise<void> }>;
@@ -188,7 +188,7 @@ function lasting(words: readonly string[]): string {
 async function endOf(pid: number, socketPath: string, clock: Clock): Promise<void> {
   while (isAlive(pid)) {
     await waitForClose(connect(socketPath));
-    await sleep(clock, LOOK_MS);
+    await sleep(clock, CHECK_INTERVAL_MS);
   }
 }
 

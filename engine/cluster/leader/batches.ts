@@ -8,9 +8,9 @@ import type { Change } from '../state/view.ts';
 
 const MAX_OPS = 1000;
 const MAX_BYTES = 512 * 1024;
-const ANSWER_MS = 1000;
+const ANSWER_TIMEOUT_MS = 1000;
 const MAX_MS = 5000;
-const AGAIN_MS = 50;
+const RETRY_DELAY_MS = 50;
 
 /** Codes of refusals: of a request that no repetition mends, and of one for which there is no room. */
 const [INVALID, EXHAUSTED] = [3, 8];
@@ -75,11 +75,11 @@ export class Batches {
     this.#number += 1;
     const own = `${this.#leaderRevision}/${this.#number}`;
     const timeoutMs = Math.max(MAX_MS, this.#leaseMs);
-    let answerMs = ANSWER_MS;
+    let answerMs = ANSWER_TIMEOUT_MS;
     const fence = { [LEADER_KEY]: this.#leaderRevision, [SEQUENCE_KEY]: this.#sequenceRevision };
     try {
-      return await retry({ clock: this.#clock, timeoutMs, delayMs: AGAIN_MS, isTransient }, async (leftMs) => {
-        const waitMs = Math.min(answerMs, Math.max(leftMs, ANSWER_MS));
+      return await retry({ clock: this.#clock, timeoutMs, delayMs: RETRY_DELAY_MS, isTransient }, async (leftMs) => {
+        const waitMs = Math.min(answerMs, Math.max(leftMs, ANSWER_TIMEOUT_MS));
         answerMs *= 2; // a request is lost when raft's leader changes; a slow machine answers late
         const answer = await this.#etcd.store(fence, [...ops, { put: SEQUENCE_KEY, value: own }], waitMs);
         if (answer.succeeded) return (this.#sequenceRevision = answer.revision);

@@ -9,8 +9,8 @@ const LEASE_SECONDS = 2;
 const MAX_LEASE_SECONDS = 32;
 /** After so long without a loss the lease is the usual one again. */
 const CALM_MS = 600_000;
-const ROUND_MS = 500;
-const ANSWER_MS = 1000;
+const ROUND_INTERVAL_MS = 500;
+const ANSWER_TIMEOUT_MS = 1000;
 const MAX_PING_MS = 10_000;
 /** Others are elected first after a resignation. */
 const QUIET_MS = 3000;
@@ -80,7 +80,7 @@ export class Election implements AsyncDisposable {
     this.#stepDown('it gives leadership up');
     try {
       await this.#needs.etcd.endLease(held.lease);
-      await stepAside(this.#needs.etcd, ANSWER_MS);
+      await stepAside(this.#needs.etcd, ANSWER_TIMEOUT_MS);
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error;
       this.#needs.log.info({ reason: error.message }, 'leadership ends with its lease');
@@ -114,7 +114,7 @@ export class Election implements AsyncDisposable {
         this.#lose('its lease could not be kept');
       }
       const { promise, resolve } = Promise.withResolvers<void>();
-      using _timer = this.#needs.clock.after(ROUND_MS, resolve);
+      using _timer = this.#needs.clock.after(ROUND_INTERVAL_MS, resolve);
       await Promise.race([promise, this.#wake.promise, this.#ending.promise]);
       this.#wake = Promise.withResolvers<void>();
     }
@@ -130,12 +130,12 @@ export class Election implements AsyncDisposable {
     if (leader.node === this.#settings.node) return await this.#campaign(leader.revision); // of our last daemon
     this.#failures = (await this.#answers(leader)) ? 0 : this.#failures + 1;
     if (this.#failures < 2 || feed.leader?.revision !== leader.revision) return;
-    const raft = await raftOf(this.#needs.etcd, ANSWER_MS);
+    const raft = await raftOf(this.#needs.etcd, ANSWER_TIMEOUT_MS);
     if (raft.self === raft.leader) await this.#campaign(leader.revision);
   }
 
   async #answers(leader: LeaderKey): Promise<boolean> {
-    const usual = Math.max(ANSWER_MS, this.#slowestPingMs * 4, (leader.leaseSeconds * 1000) / 2);
+    const usual = Math.max(ANSWER_TIMEOUT_MS, this.#slowestPingMs * 4, (leader.leaseSeconds * 1000) / 2);
     const milliseconds = Math.min(usual, MAX_PING_MS);
     const asked = performance.now();
     const answers = await this.#settings.ping(leader, milliseconds);
@@ -205,5 +205,5 @@ export class Election implements AsyncDisposable {
 
 /** A third of the lease, so that it can be asked for again. */
 function answerMs(leaseMs: number): number {
-  return Math.max(ANSWER_MS, leaseMs / 3);
+  return Math.max(ANSWER_TIMEOUT_MS, leaseMs / 3);
 }

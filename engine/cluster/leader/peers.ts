@@ -25,13 +25,13 @@ type Request = Readonly<{ address: string; url: string; publicKey: string }>;
 type Learner = Readonly<{ node: string; member: string; done: PromiseWithResolvers<void> }>;
 
 const YEARS_20_SECONDS = 20 * 365 * 24 * 3600;
-const QUEUE_MS = 60_000;
+const QUEUE_TIMEOUT_MS = 60_000;
 /** Long enough for a slow machine that starts an etcd. */
-const LEARNING_MS = 300_000;
+const LEARN_TIMEOUT_MS = 300_000;
 /** A node that is down for a moment, as on a slow machine, goes on. */
 const DOWN_MS = 10_000;
-const PROMOTION_MS = 50_000;
-const AGAIN_MS = 100;
+const PROMOTION_TIMEOUT_MS = 50_000;
+const RETRY_DELAY_MS = 100;
 
 /**
  * The etcds of new managers on their way to membership, one after the other: etcd has one learner at a time. One that is
@@ -61,7 +61,7 @@ export class Peers implements Disposable {
       const { id, members } = await this.#retried(async () => {
         await this.#removeFormer(turn, url);
         return await addLearner(etcd, url);
-      }, QUEUE_MS);
+      }, QUEUE_TIMEOUT_MS);
       this.#checkTurn(turn);
       this.#learner = { ...turn, member: id };
       this.#giveUpLater(this.#learner);
@@ -84,7 +84,7 @@ export class Peers implements Disposable {
     if (member === undefined) throw new EngineError('notFound', `the etcd of node ${node} is no learner`);
     this.#isPromoting = true;
     try {
-      await this.#retried(async () => await this.#promoteOrFind(member), PROMOTION_MS);
+      await this.#retried(async () => await this.#promoteOrFind(member), PROMOTION_TIMEOUT_MS);
     } finally {
       this.#isPromoting = false;
     }
@@ -142,7 +142,7 @@ export class Peers implements Disposable {
   }
 
   async #takeTurn(node: string): Promise<Learner> {
-    const until = performance.now() + QUEUE_MS;
+    const until = performance.now() + QUEUE_TIMEOUT_MS;
     if (this.#learner?.node === node) {
       this.#release(this.#learner); // it begins again, after those who wait
       await sleep(this.#needs.clock, 0);
@@ -181,7 +181,7 @@ export class Peers implements Disposable {
     for (const { id } of former) await removeIfThere(etcd, id);
   }
 
-  #giveUpLater(learner: Learner, milliseconds = LEARNING_MS, isWanted = (): boolean => true): void {
+  #giveUpLater(learner: Learner, milliseconds = LEARN_TIMEOUT_MS, isWanted = (): boolean => true): void {
     const { node } = learner;
     const { background, clock } = this.#needs;
     clock.after(milliseconds, () => {
@@ -191,7 +191,7 @@ export class Peers implements Disposable {
 
   async #giveUp(learner: Learner): Promise<void> {
     const { node, member } = learner;
-    while (this.#isPromoting) await sleep(this.#needs.clock, AGAIN_MS);
+    while (this.#isPromoting) await sleep(this.#needs.clock, RETRY_DELAY_MS);
     if (this.#isOver) return;
     const found = (await listMembers(this.#needs.etcd)).find(({ id }) => id === member);
     if (this.#learner?.done !== learner.done || this.#isOver) return;
@@ -213,7 +213,7 @@ export class Peers implements Disposable {
     const { etcd, replica, turns } = this.#needs;
     const turn = await this.#takeTurn('');
     try {
-      const members = await this.#retried(async () => await listMembers(etcd), QUEUE_MS);
+      const members = await this.#retried(async () => await listMembers(etcd), QUEUE_TIMEOUT_MS);
       const known = new Map(replica.all('node').map((node) => [node.manager?.member, node.id]));
       const voters = new Set(members.filter(({ isLearner }) => !isLearner).map(({ id }) => id));
       const unnoted = [...replica.all('node')].filter(
@@ -242,7 +242,7 @@ export class Peers implements Disposable {
   /** etcd refuses for seconds after a change of members, and while a learner has not caught up. */
   async #retried<T>(attempt: () => Promise<T>, timeoutMs: number): Promise<T> {
     try {
-      return await retry({ clock: this.#needs.clock, timeoutMs, delayMs: AGAIN_MS, isTransient }, attempt);
+      return await retry({ clock: this.#needs.clock, timeoutMs, delayMs: RETRY_DELAY_MS, isTransient }, attempt);
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error;
       throw new EngineError('unavailable', `etcd: ${error.message}`, { cause: error });

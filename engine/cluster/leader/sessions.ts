@@ -30,7 +30,7 @@ type Session = { channel: Channel<typeof FromNode, FromLeader>; pending: number 
 const MISSED_BEATS = 3;
 /** Under a new leader nodes first have to find it. */
 const MISSED_AT_FIRST = 6;
-const LOOK_MS = 250;
+const CHECK_INTERVAL_MS = 250;
 /** Messages of a node that are not handled yet: one that waits for answers has a few. */
 const MAX_PENDING = 1000;
 
@@ -190,7 +190,7 @@ export class Sessions implements Disposable {
   }
 
   #lookLater(): Disposable {
-    return this.#needs.background.after(LOOK_MS, 'look for nodes that are down', {}, async () => {
+    return this.#needs.background.after(CHECK_INTERVAL_MS, 'look for nodes that are down', {}, async () => {
       const late = [...this.#needs.replica.all('node')].filter((node) => this.#isLate(node));
       this.#timer = this.#lookLater();
       for (const { id } of late) {

@@ -4,7 +4,7 @@ import { sleep, type Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
 
-const AGAIN_MS = 100;
+const RETRY_DELAY_MS = 100;
 
 /**
  * Asks the leader, which any of the managers may name. A request that no manager took, or could store at the moment, is
@@ -32,7 +32,7 @@ export async function askLeader<S extends TSchema>(
     }
     if (performance.now() > until) throw reason;
     if (leader !== undefined) continue;
-    await sleep(clock, AGAIN_MS);
+    await sleep(clock, RETRY_DELAY_MS);
   }
 }
 

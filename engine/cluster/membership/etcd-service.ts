@@ -14,7 +14,7 @@ type Settings = Readonly<{
   leading: () => Leadership | string | undefined;
 }>;
 
-const ANSWER_MS = 2000;
+const ANSWER_TIMEOUT_MS = 2000;
 
 /** Takes this manager's etcd out of service for a while, when no other manager's is. */
 export class EtcdService {
@@ -40,7 +40,7 @@ export class EtcdService {
   /** It answers, and knows who leads raft. */
   async isThere(etcd: Etcd): Promise<boolean> {
     try {
-      return (await raftOf(etcd, ANSWER_MS)).leader !== '0';
+      return (await raftOf(etcd, ANSWER_TIMEOUT_MS)).leader !== '0';
     } catch (error) {
       if (error instanceof EtcdError) return false;
       throw error;
@@ -53,7 +53,7 @@ export class EtcdService {
     if (leader === undefined) return false;
     if (typeof leader !== 'string') return leader.outage[step](node);
     try {
-      return (await this.#needs.client.ask(leader, '/v1/outage', { step }, OutageAnswer, ANSWER_MS)).granted;
+      return (await this.#needs.client.ask(leader, '/v1/outage', { step }, OutageAnswer, ANSWER_TIMEOUT_MS)).granted;
     } catch (error) {
       if (error instanceof NotLeader || error instanceof NotReached || error instanceof EngineError) return false;
       throw error;

@@ -8,9 +8,9 @@ import { WriteAnswer, type WriteRequest } from '../wire/schemas.ts';
 
 type Needs = Pick<Engine, 'clock'> & Readonly<{ client: WireClient; feed: Pick<Feed, 'onLeader'> | undefined }>;
 
-const ANSWER_MS = 10_000;
+const ANSWER_TIMEOUT_MS = 10_000;
 /** A leader that ends in order answers what it has begun. */
-const LAST_ANSWERS_MS = 1000;
+const LAST_ANSWERS_TIMEOUT_MS = 1000;
 const LEADER_GONE = 'the leader of the cluster has changed meanwhile: look whether this was done, and try again';
 
 /**
@@ -25,10 +25,10 @@ export async function forwardWrite(
   const over = new AbortController();
   let last: Disposable | undefined;
   using _change = feed?.onLeader(() => {
-    last ??= clock.after(LAST_ANSWERS_MS, () => over.abort(LEADER_GONE));
+    last ??= clock.after(LAST_ANSWERS_TIMEOUT_MS, () => over.abort(LEADER_GONE));
   });
   try {
-    const answer = await client.ask(address, '/v1/write', body, WriteAnswer, ANSWER_MS, over.signal);
+    const answer = await client.ask(address, '/v1/write', body, WriteAnswer, ANSWER_TIMEOUT_MS, over.signal);
     checkResult(body.write, answer.result);
     return answer;
   } finally {

@@ -15,11 +15,11 @@ import { Member, type MemberNeeds } from './member.ts';
 type Request = Readonly<{ listen: Address; advertise: Address; remotes: readonly string[]; token: string }>;
 
 /** As long as dockerd waits for a node. */
-const FIND_MS = 20_000;
+const FIND_TIMEOUT_MS = 20_000;
 const FIND_DELAY_MS = 100;
 /** A new manager among few can delay the others for seconds. */
-const CERTIFICATE_MS = 20_000;
-const WELCOME_SECONDS = 20;
+const CERTIFICATE_TIMEOUT_MS = 20_000;
+const WELCOME_TIMEOUT_SECONDS = 20;
 /** dockerd's words. */
 const LATE = 'Timeout was reached before node joined.';
 
@@ -40,7 +40,7 @@ export async function joinCluster(needs: MemberNeeds, { listen, advertise, remot
     path: '/v1/certificates',
     body: { publicKey, csr, token },
     answer: CertificateAnswer,
-    milliseconds: CERTIFICATE_MS,
+    milliseconds: CERTIFICATE_TIMEOUT_MS,
   };
   const { nodeId, clusterId, role, certificate } = await inTime(
     askLeader({ client: newcomer, clock: needs.clock }, () => addresses, asked),
@@ -63,7 +63,7 @@ export async function joinCluster(needs: MemberNeeds, { listen, advertise, remot
   member.change({});
   const session = member.begin();
   const taken = role === 'manager' ? member.takeRole('manager') : Promise.resolve();
-  await settlesWithin(Promise.all([session.welcomed, taken]), WELCOME_SECONDS, needs.clock);
+  await settlesWithin(Promise.all([session.welcomed, taken]), WELCOME_TIMEOUT_SECONDS, needs.clock);
   undo.move();
   return member;
 }
@@ -77,7 +77,7 @@ async function findRoot(
   using stranger = new WireClient({}, clock);
   let turn = 0;
   try {
-    return await retry({ clock, timeoutMs: FIND_MS, delayMs: FIND_DELAY_MS, isTransient }, async (leftMs) => {
+    return await retry({ clock, timeoutMs: FIND_TIMEOUT_MS, delayMs: FIND_DELAY_MS, isTransient }, async (leftMs) => {
       const address = addresses[turn++ % addresses.length]!;
       const { certificate } = await stranger.ask(address, '/v1/ca', undefined, RootAnswer, leftMs);
       if (digestOf(certificate) === expected) return certificate;

@@ -38,9 +38,9 @@ export type ManagerNeeds = Pick<Engine, 'background' | 'clock' | 'config' | 'log
     keepRaft: (raft: ClusterSpec['raft']) => void;
   }>;
 
-const READ_MS = 1000;
-const WRITE_MS = 5000;
-const AGAIN_MS = 50;
+const READ_TIMEOUT_MS = 1000;
+const WRITE_TIMEOUT_MS = 5000;
+const RETRY_DELAY_MS = 50;
 const PingAnswer = Type.Object({ node: Type.String() });
 
 /** A manager: port 2377, an etcd, all records in memory, and at times the leadership. */
@@ -114,7 +114,7 @@ export class Manager implements AsyncDisposable {
     while (!(await this.#answers(this.#etcd))) {
       if (this.#isEnding) throw new EngineError('unavailable', 'this manager ends');
       if (performance.now() > until) throw new EngineError('failed', `etcd does not answer: ${this.#process.said}`);
-      await sleep(this.#needs.clock, AGAIN_MS);
+      await sleep(this.#needs.clock, RETRY_DELAY_MS);
     }
     return this.#etcd;
   }
@@ -173,7 +173,7 @@ export class Manager implements AsyncDisposable {
   /** A write of the API: done here where this manager leads, else forwarded. Its records are visible here when it returns. */
   async write(name: string, args: unknown): Promise<unknown> {
     const { result, revision } = await this.#writeSomewhere(name, args);
-    await this.replica.reached(revision, WRITE_MS);
+    await this.replica.reached(revision, WRITE_TIMEOUT_MS);
     return result;
   }
 
@@ -181,8 +181,8 @@ export class Manager implements AsyncDisposable {
   async fresh(): Promise<void> {
     if (this.#election?.isSure === true) return;
     try {
-      const { revision } = await this.#etcd.get(SEQUENCE_KEY, READ_MS);
-      await this.replica.reached(revision, READ_MS);
+      const { revision } = await this.#etcd.get(SEQUENCE_KEY, READ_TIMEOUT_MS);
+      await this.replica.reached(revision, READ_TIMEOUT_MS);
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error;
     }
@@ -199,7 +199,7 @@ export class Manager implements AsyncDisposable {
   async #writeSomewhere(name: string, args: unknown): Promise<{ result?: unknown; revision: number }> {
     try {
       const { clock } = this.#needs;
-      return await retry({ clock, timeoutMs: WRITE_MS, delayMs: AGAIN_MS, isTransient }, async () => {
+      return await retry({ clock, timeoutMs: WRITE_TIMEOUT_MS, delayMs: RETRY_DELAY_MS, isTransient }, async () => {
         return await this.#writeOnce(name, args);
       });
     } catch (error) {
@@ -233,7 +233,7 @@ export class Manager implements AsyncDisposable {
 
   #lead(revision: number, leaseMs: number): void {
     this.#needs.background.run('begin to lead', {}, async () => {
-      const isKnown = await this.replica.reached(revision, Math.max(WRITE_MS, leaseMs));
+      const isKnown = await this.replica.reached(revision, Math.max(WRITE_TIMEOUT_MS, leaseMs));
       if (this.#election?.revision !== revision) return;
       if (!isKnown) return this.#election.stepDown('it does not know yet what the last leader wrote');
       const node = this.#identity.nodeId;

@@ -35,15 +35,15 @@ const DEFAULT_RAFT = {
   heartbeatTick: 1,
   electionTick: 10,
 };
-const ASK_MS = 10_000;
+const ASK_TIMEOUT_MS = 10_000;
 /** etcd has one learner at a time, and refuses the next for seconds. */
-const PEER_MS = 70_000;
-const STARTING_MS = 120_000;
+const PEER_TIMEOUT_MS = 70_000;
+const START_TIMEOUT_MS = 120_000;
 /** Shares of a certificate's life. */
 const [RENEW_FROM, RENEW_UNTIL] = [0.5, 0.8];
-const RENEWAL_AGAIN_MS = 60_000;
+const RENEWAL_RETRY_DELAY_MS = 60_000;
 /** An external authority may give certificates that are due at once. */
-const LEAST_RENEWAL_MS = 5000;
+const MIN_RENEWAL_DELAY_MS = 5000;
 
 /** This node as a member of its cluster: its identity, its session with the leader, and what it needs where it is a manager. */
 export class Member implements AsyncDisposable {
@@ -175,12 +175,12 @@ export class Member implements AsyncDisposable {
   async renew(): Promise<void> {
     const { publicKey, privateKey, csr } = newRequest();
     const body = { publicKey, csr };
-    const request = { path: '/v1/certificates', body, answer: CertificateAnswer, milliseconds: ASK_MS };
+    const request = { path: '/v1/certificates', body, answer: CertificateAnswer, milliseconds: ASK_TIMEOUT_MS };
     const { role, certificate } = await askLeader(this.#asking, () => this.managers, request);
     this.change({ role, certificate, key: privateKey });
     this.client.use(this.#identity);
     this.#manager?.use(this.#identity);
-    this.#renewLater(LEAST_RENEWAL_MS);
+    this.#renewLater(MIN_RENEWAL_DELAY_MS);
   }
 
   /** Stores what has changed of the identity. */
@@ -292,7 +292,7 @@ export class Member implements AsyncDisposable {
     const over = new AbortController();
     try {
       await Promise.all([
-        manager.startEtcd({ state: 'existing', members }, STARTING_MS),
+        manager.startEtcd({ state: 'existing', members }, START_TIMEOUT_MS),
         this.#becomeMember(over.signal),
       ]);
     } catch (error) {
@@ -318,7 +318,13 @@ export class Member implements AsyncDisposable {
     const { ip, port } = readAddress(advertise);
     const url = `https://${addressText({ ip, port: port + 1 })}`;
     const body = { address: advertise, url, publicKey };
-    const asked = { path: '/v1/peers', body, answer: PeerAnswer, milliseconds: ASK_MS, answerMs: PEER_MS };
+    const asked = {
+      path: '/v1/peers',
+      body,
+      answer: PeerAnswer,
+      milliseconds: ASK_TIMEOUT_MS,
+      answerMs: PEER_TIMEOUT_MS,
+    };
     const { certificate, ca, crl, raft, ...peers } = await askLeader(this.#asking, () => this.managers, asked);
     folder.removeEtcd();
     folder.writePeers({ certificate, ca, key: privateKey, crl: Buffer.from(crl, 'base64') });
@@ -331,7 +337,13 @@ export class Member implements AsyncDisposable {
   /** Resolves when its etcd has a vote; rejects when the leader has given it up, or after the signal. */
   async #becomeMember(over: AbortSignal): Promise<void> {
     const answer = Type.Object({});
-    const promotion = { path: '/v1/peers/promote', body: {}, answer, milliseconds: ASK_MS, answerMs: PEER_MS };
+    const promotion = {
+      path: '/v1/peers/promote',
+      body: {},
+      answer,
+      milliseconds: ASK_TIMEOUT_MS,
+      answerMs: PEER_TIMEOUT_MS,
+    };
     for (;;) {
       try {
         await askLeader(this.#asking, () => this.managers, promotion);
@@ -364,7 +376,7 @@ export class Member implements AsyncDisposable {
       try {
         await this.renew();
       } catch (error) {
-        this.#renewal = this.#needs.clock.after(RENEWAL_AGAIN_MS, () => this.#renewLater());
+        this.#renewal = this.#needs.clock.after(RENEWAL_RETRY_DELAY_MS, () => this.#renewLater());
         throw error;
       }
     });

@@ -20,7 +20,7 @@ type Settings = Readonly<{
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 8000;
-const ANSWER_MS = 5000;
+const ANSWER_TIMEOUT_MS = 5000;
 const MAX_LEADERS = 3;
 /** Until the leader names its own. */
 const FIRST_PERIOD_MS = 5000;
@@ -152,7 +152,7 @@ export class Session implements AsyncDisposable {
       let address = manager;
       for (let tries = 0; tries < MAX_LEADERS; tries += 1) {
         try {
-          return await this.#needs.client.upgrade(address, '/v1/session', ANSWER_MS);
+          return await this.#needs.client.upgrade(address, '/v1/session', ANSWER_TIMEOUT_MS);
         } catch (error) {
           reason = error;
           if (!(error instanceof NotLeader) || error.leader === undefined || error.leader === address) break;

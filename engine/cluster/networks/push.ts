@@ -19,7 +19,7 @@ type Session = Readonly<{ send: Send; known: Set<string>; canSync: boolean }> & 
 };
 
 /** Whoever asks has half a second: a thousand nodes whose tasks end at once make a few rounds. */
-const ROUND_MS = 200;
+const ROUND_INTERVAL_MS = 200;
 /** As long as a node waits whose tasks end: one that answers nobody keeps no question open. */
 const MAX_ANSWER_SECONDS = 5;
 /** Members in one message, and letters of their names: what fits into a line with much room left. */
@@ -76,7 +76,7 @@ export class NetworkPush implements Disposable {
   }
 
   async #askAll(network: string): Promise<void> {
-    await sleep(this.#clock, ROUND_MS);
+    await sleep(this.#clock, ROUND_INTERVAL_MS);
     await Promise.all([...this.#topology.nodesIn(network)].map(async (node) => await this.#asked.run(node)));
   }
 

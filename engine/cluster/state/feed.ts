@@ -12,7 +12,7 @@ export type LeaderKey = Readonly<{ node: string; address: string; leaseSeconds: 
 
 type Needs = Pick<Engine, 'clock' | 'log'> & Readonly<{ etcd: Etcd; replica: Replica }>;
 
-const AGAIN_MS = 100;
+const RETRY_DELAY_MS = 100;
 
 /**
  * Keeps the replica up with etcd: all records of this member's own copy, also without a quorum, then each commit from
@@ -65,7 +65,7 @@ export class Feed implements AsyncDisposable {
         if (reason !== told) log.info({ reason }, 'etcd tells no changes at the moment');
         told = reason;
       }
-      await sleep(clock, AGAIN_MS);
+      await sleep(clock, RETRY_DELAY_MS);
     }
   }
 

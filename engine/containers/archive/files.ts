@@ -33,8 +33,8 @@ export type OpenFiles = AsyncDisposable &
   }>;
 
 /** As long as a start waits for the clean-up of the last run. */
-const CLEANING_SECONDS = 30;
-const END_SECONDS = 10;
+const CLEANUP_TIMEOUT_SECONDS = 30;
+const END_TIMEOUT_SECONDS = 10;
 
 /** Throws `notFound`, and `failed` for a container whose files are missing. */
 export async function openFiles(engine: FilesNeeds, ref: string, how: How): Promise<OpenFiles> {
@@ -44,7 +44,7 @@ export async function openFiles(engine: FilesNeeds, ref: string, how: How): Prom
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error;
     // Its shim has just ended; the end may not be recorded yet.
-    if (isAliveNow(engine, id)) await settlesWithin(engine.runs.of(id).settled(), END_SECONDS, engine.clock);
+    if (isAliveNow(engine, id)) await settlesWithin(engine.runs.of(id).settled(), END_TIMEOUT_SECONDS, engine.clock);
     return await openOnce(engine, ref, id, how);
   }
 }
@@ -65,7 +65,7 @@ async function openOnce(
   const removed = new AbortController();
   undo.use(run.addCopy(() => removed.abort(new EngineError('conflict', `container ${id} was removed meanwhile`))));
   const shim = isAlive(container.state) ? run.shim : undefined;
-  const isClean = shim !== undefined || (await settlesWithin(run.cleaned(), CLEANING_SECONDS, engine.clock));
+  const isClean = shim !== undefined || (await settlesWithin(run.cleaned(), CLEANUP_TIMEOUT_SECONDS, engine.clock));
   if (!isClean) throw new EngineError('failed', `the last run of container ${id} could not be cleaned up yet`);
   const { target } = engine.layers.overlay(id);
   const borrow = shim === undefined ? undefined : async () => await engine.copies.borrow(shim.pid, target);

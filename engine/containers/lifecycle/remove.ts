@@ -28,7 +28,7 @@ export type RemoveNeeds = RemoveVolumeNeeds &
   >;
 
 /** A removal waits this long for the clean-up of the last run, above all for its mounted volumes. */
-const CLEANING_SECONDS = 10;
+const CLEANUP_TIMEOUT_SECONDS = 10;
 
 /**
  * Removes a container: the claim, its volumes, its record with the event `destroy`, and its files in the background.
@@ -62,7 +62,7 @@ export async function finishRemoval(engine: RemoveNeeds, container: Container): 
   const run = engine.runs.of(id);
   const copied = run.endCopies();
   if (mounts.some(({ type }) => type === 'volume')) {
-    await settlesWithin(Promise.all([run.cleaned(), copied]), CLEANING_SECONDS, clock);
+    await settlesWithin(Promise.all([run.cleaned(), copied]), CLEANUP_TIMEOUT_SECONDS, clock);
     // The next daemon removes volumes that cannot be removed now: they are still anonymous.
     await background.run('remove the volumes of a container', about, async () => {
       await removeAnonymousVolumes(engine, mounts);

@@ -22,7 +22,7 @@ const LOST_CODE = 255;
 /** The exit code of a container that was ended with SIGKILL, because it is removed or because its shim is gone. */
 const KILLED_CODE = 137;
 /** A caller waits this long for the end of a container without a shim; the rest happens in the background. */
-const PATIENCE_SECONDS = 2;
+const TIMEOUT_SECONDS = 2;
 
 /** The result of a start. `byPolicy`: it was not requested by a user. */
 type FailedStart = Readonly<{ exitCode: number; message: string; byPolicy: boolean }>;
@@ -109,7 +109,7 @@ export async function recordLost(engine: EndNeeds, container: Container): Promis
   const shown = storeFailures(containers, id, 'its shim is gone, and its remains cannot be removed yet', work);
   const { done } = background.untilDone('end a container without a shim', { container: id }, shown);
   runs.of(id).leave(done);
-  await settlesWithin(done, PATIENCE_SECONDS, clock);
+  await settlesWithin(done, TIMEOUT_SECONDS, clock);
 }
 
 /** It has no process any more: its end is recorded even if its remains cannot be removed. */

@@ -13,7 +13,7 @@ import { runtimeEnvironment } from '../../runtime/shim/shim-program.ts';
 const execute = promisify(execFile);
 /** A killed process leaves its cgroup when its new parent has reaped it. */
 const REAPING_MS = [5, 10, 50, 200, 1000, 2000];
-const DELETE_MS = 30_000;
+const DELETE_TIMEOUT_MS = 30_000;
 
 /**
  * Ends every process in a container's cgroup and below it, and waits until they are gone. Returns whether there was
@@ -49,7 +49,7 @@ export async function removeRemains(runtime: Runtime, id: string, cgroupPath: st
   await endProcesses(cgroupPath);
   try {
     const env = runtimeEnvironment(runtime.root);
-    await execute(runtime.path, ['--root', runtime.root, 'delete', '--force', id], { timeout: DELETE_MS, env });
+    await execute(runtime.path, ['--root', runtime.root, 'delete', '--force', id], { timeout: DELETE_TIMEOUT_MS, env });
   } catch (error) {
     // The runtime has no record of it, or is not installed any more: its files are removed below.
     if (!(error instanceof Error)) throw error;

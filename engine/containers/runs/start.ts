@@ -39,7 +39,7 @@ import { removeIfLeft, removeRemains } from './remove-remains.ts';
 export type StartNeeds = EndNeeds & Pick<Engine, 'layers' | 'locks'>;
 
 /** A start waits this long for the clean-up of the last run. */
-const CLEANING_SECONDS = 30;
+const CLEANUP_TIMEOUT_SECONDS = 30;
 
 /**
  * Throws `notModified` when it runs already or its restart policy is about to start it, `failed` when the runtime cannot
@@ -101,7 +101,7 @@ function claim({ config, containers }: StartNeeds, id: string, byPolicy: boolean
 
 async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   const { id } = claimed;
-  if (!(await settlesWithin(engine.runs.of(id).cleaned(), CLEANING_SECONDS, engine.clock))) {
+  if (!(await settlesWithin(engine.runs.of(id).cleaned(), CLEANUP_TIMEOUT_SECONDS, engine.clock))) {
     throw new EngineError('failed', `the last run of container ${id} could not be cleaned up yet`);
   }
   await using undo = new AsyncDisposableStack();

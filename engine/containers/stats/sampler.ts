@@ -13,7 +13,7 @@ export type Follower = Readonly<{
   end: (error?: unknown) => void;
 }>;
 
-const PERIOD_MS = 1000;
+const SAMPLE_INTERVAL_MS = 1000;
 
 /** The readings of one watched container: one a second, unless all followers are too slow. */
 export class Sampler {
@@ -66,7 +66,7 @@ export class Sampler {
 
   #arm(): void {
     this.#isDue = true;
-    this.#timer = this.#needs.clock.after(PERIOD_MS, () => {
+    this.#timer = this.#needs.clock.after(SAMPLE_INTERVAL_MS, () => {
       this.#arm();
       for (const follower of this.#followers) this.#serve(follower);
     });

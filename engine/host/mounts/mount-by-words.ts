@@ -64,7 +64,7 @@ const WORDS: Readonly<Record<string, number>> = {
 /** Mounts of these end within milliseconds; others wait for a disk or a network. */
 const QUICK = new Set(['', 'none', 'bind', 'tmpfs', 'ramfs', 'overlay', 'proc', 'sysfs']);
 /** The wait for a server that does not answer. */
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 const mount = bind<[string, string, string, bigint, string | null], number>(
   'int mount(const char *source, const char *target, const char *type, uint64_t flags, const char *options)',
@@ -128,9 +128,9 @@ async function mountAside({ type, device, options }: MountRequest, target: strin
     target,
   ];
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  execFile('mount', words, { timeout: PATIENCE_MS, killSignal: 'SIGKILL' }, (error, _stdout, stderr) => {
+  execFile('mount', words, { timeout: TIMEOUT_MS, killSignal: 'SIGKILL' }, (error, _stdout, stderr) => {
     if (error === null) resolve();
-    else if (error.killed === true) reject(new Error(`no answer within ${PATIENCE_MS / 1000} seconds`));
+    else if (error.killed === true) reject(new Error(`no answer within ${TIMEOUT_MS / 1000} seconds`));
     else reject(new Error(isKnown(type) ? (ownReason(stderr, target) ?? error.message) : 'no such device'));
   });
   await promise;

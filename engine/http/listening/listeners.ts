@@ -34,7 +34,7 @@ const SERVER_OPTIONS = {
   maxHeaderSize: 1024 * 1024,
 };
 /** How long the daemon's end waits for answers under way. */
-const LAST_ANSWERS_SECONDS = 10;
+const LAST_ANSWERS_TIMEOUT_SECONDS = 10;
 
 /** The open hosts as clients reach them, with the kernel's choice for port 0. */
 export type Listeners = AsyncDisposable & { readonly hosts: readonly string[] };
@@ -159,7 +159,7 @@ function longestQueue(): number {
 async function close(server: Server, pending: PendingRequests, connections: Iterable<Socket>): Promise<void> {
   const closed = once(server, 'close');
   server.close();
-  await pending.answered(LAST_ANSWERS_SECONDS);
+  await pending.answered(LAST_ANSWERS_TIMEOUT_SECONDS);
   for (const socket of connections) socket.destroy();
   await closed;
 }

@@ -7,7 +7,7 @@ import { proxyFor } from '../../lib/proxies.ts';
 import type { Report } from '../progress.ts';
 
 /** How long a server may be silent, before its answer and within it. */
-const SILENCE_MILLISECONDS = 30_000;
+const SILENCE_TIMEOUT_MS = 30_000;
 const REDIRECTIONS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const LIMIT = 10;
 /** A name that the domain name system can have, or an address. */
@@ -59,7 +59,7 @@ const agents = new Map<string, Undici.ProxyAgent>();
 async function ask(
   { ProxyAgent, request }: typeof Undici,
   url: URL,
-  { signal, silenceMilliseconds = SILENCE_MILLISECONDS }: Options,
+  { signal, silenceMilliseconds = SILENCE_TIMEOUT_MS }: Options,
 ): Promise<Undici.Dispatcher.ResponseData> {
   const proxy = proxyFor(url)?.href;
   return await request(url, {

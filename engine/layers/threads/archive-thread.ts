@@ -6,7 +6,7 @@ import { EngineError } from '../../lib/errors.ts';
 import type { ArchiveSource, ContextEntry, FromWorker, Results, ToWorker, Work } from './archive-messages.ts';
 
 /** A thread takes a few megabytes, so an idle one ends. */
-const IDLE_MILLISECONDS = 10_000;
+const IDLE_TIMEOUT_MS = 10_000;
 const LIMITS = { messageBytes: 128 * 1024, aheadBytes: 512 * 1024 };
 
 /** Listeners of work before its end. They do not throw. */
@@ -151,7 +151,7 @@ export class ArchiveThread {
 
   #rest(): void {
     this.#worker.unref();
-    this.#idle = this.#background.after(IDLE_MILLISECONDS, 'end an idle archive thread', {}, async () => {
+    this.#idle = this.#background.after(IDLE_TIMEOUT_MS, 'end an idle archive thread', {}, async () => {
       this.#onGone();
       await this.#worker.terminate();
     });

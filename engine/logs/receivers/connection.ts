@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../../lib/clock.ts';
 
 /** A present receiver answers within this time. */
-const CONNECT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 10_000;
 /** The time that it has to read the rest after our end of the stream. */
 const LINGER_MS = 2000;
 
@@ -68,7 +68,7 @@ export class Connection implements Disposable {
     socket.on('data', this.#how.data ?? (() => undefined));
     socket.setKeepAlive(true, 30_000);
     const giveUp = (): void => void socket.destroy(new Error('the receiver does not answer'));
-    using _deadline = this.#how.clock.after(CONNECT_MS, giveUp);
+    using _deadline = this.#how.clock.after(CONNECT_TIMEOUT_MS, giveUp);
     await this.#unlessBroken((resolve) => socket.once(this.#how.ready, resolve));
     return socket;
   }

@@ -15,7 +15,7 @@ type Receiver = Readonly<{
   tooLong: () => void;
 }>;
 
-const REFUSAL_MS = 100;
+const REFUSAL_DELAY_MS = 100;
 
 /** Datagrams to one receiver. A missing receiver is only noticed if the kernel learns of it, as on this machine. */
 export class Datagrams implements Disposable {
@@ -47,7 +47,7 @@ export class Datagrams implements Disposable {
   /** Rejects when the last ones did not find the receiver, which the kernel reports a moment later. */
   async end(): Promise<void> {
     if (this.#raw === undefined) return;
-    await sleep(this.#receiver.clock, REFUSAL_MS);
+    await sleep(this.#receiver.clock, REFUSAL_DELAY_MS);
     if (this.#failure !== undefined) throw this.#failure;
   }
 

@@ -6,7 +6,7 @@ type Security = SecureContextOptions & { rejectUnauthorized?: boolean; servernam
 
 export type HttpAnswer = Readonly<{ status: number; text: string }>;
 
-const DEADLINE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 /** The part of an answer that is read. */
 const MAX_ANSWER_LENGTH = 64 * 1024;
 
@@ -27,7 +27,7 @@ export class HttpReceiver implements Disposable {
   }
 
   async ask({ url, ...options }: Question): Promise<HttpAnswer> {
-    const signal = AbortSignal.any([this.#ended.signal, AbortSignal.timeout(DEADLINE_MS)]);
+    const signal = AbortSignal.any([this.#ended.signal, AbortSignal.timeout(TIMEOUT_MS)]);
     const { statusCode, body } = await request(url, { ...options, dispatcher: this.#agent, signal });
     const chunks: Buffer[] = [];
     let length = 0;

@@ -9,7 +9,7 @@ type Receiver = Readonly<{
   tooLong: () => void;
 }>;
 
-const FULL_MS = 10;
+const RETRY_DELAY_MS = 10;
 
 /** Datagrams to a program of this machine, whose queue may be full for a while. */
 export class LocalDatagrams implements Disposable {
@@ -24,7 +24,7 @@ export class LocalDatagrams implements Disposable {
   async send(messages: Iterable<Buffer>): Promise<void> {
     this.#socket ??= connected(this.#receiver.paths);
     for (const message of messages) {
-      while (!this.#sent(message)) await sleep(this.#receiver.clock, FULL_MS);
+      while (!this.#sent(message)) await sleep(this.#receiver.clock, RETRY_DELAY_MS);
     }
   }
 

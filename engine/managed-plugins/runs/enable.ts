@@ -8,7 +8,7 @@ import { launchPlugin, removeRun, unmountPropagated } from './launch.ts';
 export type EnableNeeds = FollowNeeds & Pick<Engine, 'db' | 'events' | 'plugins'>;
 
 /** The time that a plugin has to listen and to answer. */
-const HANDSHAKE_SECONDS = 30;
+const HANDSHAKE_TIMEOUT_SECONDS = 30;
 
 /**
  * Starts a plugin and keeps it running: it is enabled when it has answered the handshake. Throws `notFound`, `conflict`
@@ -25,7 +25,7 @@ export async function enablePlugin(engine: EnableNeeds, ref: string, timeoutSeco
   await pluginRuns.of(id).cleaned;
   const shim = await launchPlugin(engine, plugin);
   undo.defer(async () => await endRun(engine, plugin, shim));
-  await handshake(engine, plugin, { shim, seconds: timeoutSeconds > 0 ? timeoutSeconds : HANDSHAKE_SECONDS });
+  await handshake(engine, plugin, { shim, seconds: timeoutSeconds > 0 ? timeoutSeconds : HANDSHAKE_TIMEOUT_SECONDS });
   db.transaction(() => {
     installedPlugins.setEnabled(id, true);
     events.emit('plugin', 'enable', id, { name: plugin.name });

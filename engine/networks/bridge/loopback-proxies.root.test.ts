@@ -9,7 +9,7 @@ import { setTimeout } from 'node:timers/promises';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const PORT = 8302;
-const DEADLINE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 const PROGRAM = join(import.meta.dirname, '../../../build/gantry-proxy');
 
 /** Sends back what it gets, by TCP also after the end of it. */
@@ -78,7 +78,7 @@ suite('published ports on the loopback of IPv6', { concurrency: false }, () => {
     });
   /** The ports of a container that has ended are given back in the background. */
   const noneIsLeft = async (): Promise<void> => {
-    const until = Date.now() + DEADLINE_MS;
+    const until = Date.now() + TIMEOUT_MS;
     while (proxies().length > 0 && Date.now() < until) await setTimeout(20);
     assert.deepEqual(proxies(), []);
   };

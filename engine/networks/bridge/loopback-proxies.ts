@@ -12,7 +12,7 @@ import { ANY_SIX, LOOPBACK_SIX, type PublishedPort } from '../endpoints/ports.ts
 const PROXY_PROGRAM = join(import.meta.dirname, '../../../build/gantry-proxy');
 /** In a child, behind stdin, stdout and stderr. */
 const FIRST_FD = 3;
-const AGAIN_MS = 1000;
+const RETRY_DELAY_MS = 1000;
 /** A killed process is gone within a millisecond or two. */
 const GONE_ATTEMPTS = 2000;
 
@@ -75,7 +75,7 @@ export class LoopbackProxies {
     this.#started.set(path, pid);
     const isWanted = (): boolean => this.#started.get(path) === pid;
     child.once('exit', () => {
-      this.#background.after(AGAIN_MS, 'start the proxy of published ports again', { path }, () => {
+      this.#background.after(RETRY_DELAY_MS, 'start the proxy of published ports again', { path }, () => {
         if (isWanted()) this.#spawn(path, place, ports);
       });
     });

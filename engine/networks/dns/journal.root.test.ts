@@ -9,7 +9,7 @@ import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
 const PROGRAM = process.env.GANTRY_RESOLVER ?? join(import.meta.dirname, '../../../build/gantry-resolver');
-const DEADLINE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 /** Another process that begins a session, and keeps it until it is killed. */
 const OTHER_DAEMON = `
@@ -48,7 +48,7 @@ suite('the journal of the resolver', { concurrency: false }, () => {
 
   /** Pid of the worker below the supervisor, if it is another than `before`. */
   async function worker(before = 0): Promise<number> {
-    for (const until = Date.now() + DEADLINE_MS; Date.now() < until; await setTimeout(5)) {
+    for (const until = Date.now() + TIMEOUT_MS; Date.now() < until; await setTimeout(5)) {
       const [, ...found] = processesOf(folder);
       if (found[0] !== undefined && found[0] !== before) return found[0];
     }
@@ -66,7 +66,7 @@ suite('the journal of the resolver', { concurrency: false }, () => {
   async function quit(): Promise<void> {
     using daemon = await Daemon.begin(folder);
     await daemon.quit();
-    for (const until = Date.now() + DEADLINE_MS; processesOf(folder).length > 0; await setTimeout(5)) {
+    for (const until = Date.now() + TIMEOUT_MS; processesOf(folder).length > 0; await setTimeout(5)) {
       assert.ok(Date.now() < until, 'the resolver has not ended');
     }
   }
@@ -157,7 +157,7 @@ suite('the journal of the resolver', { concurrency: false }, () => {
     const again = [...lines, ...Array.from({ length: 100 }, (_, n) => name(n)), 'end'];
     assert.deepEqual([...new Set(await next.tell(...again))], ['ok']);
     rmSync(join(folder, 'filler'));
-    for (const until = Date.now() + DEADLINE_MS; !journal().includes('more99'); await setTimeout(20)) {
+    for (const until = Date.now() + TIMEOUT_MS; !journal().includes('more99'); await setTimeout(20)) {
       assert.ok(Date.now() < until, journal());
     }
     assert.equal(journal().trimEnd().split('\n').length, 104);

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
 const PROGRAM = process.env.GANTRY_RESOLVER ?? join(import.meta.dirname, '../../../build/gantry-resolver');
-const DEADLINE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 test('a resolver begins anew when its worker has died, and ends when its folder is gone', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gantry-test-'));
@@ -44,14 +44,14 @@ test('a resolver gives way to the one in its new folder', async () => {
 /** All processes of a folder have ended, or those listed. */
 async function ended(folder: string, pids?: readonly number[]): Promise<void> {
   const left = (): unknown[] => processesOf(folder).filter(({ pid }) => pids?.includes(pid) ?? true);
-  for (const until = Date.now() + DEADLINE_MS; left().length > 0; await setTimeout(20)) {
+  for (const until = Date.now() + TIMEOUT_MS; left().length > 0; await setTimeout(20)) {
     assert.ok(Date.now() < until, JSON.stringify(left()));
   }
 }
 
 /** Pid of the worker, the child of the two processes, when there are two and it is another than `before`. */
 async function workerOf(folder: string, before = 0): Promise<number> {
-  for (const until = Date.now() + DEADLINE_MS; Date.now() < until; await setTimeout(20)) {
+  for (const until = Date.now() + TIMEOUT_MS; Date.now() < until; await setTimeout(20)) {
     const all = processesOf(folder);
     const worker = all.find(({ parent }) => all.some(({ pid }) => pid === parent));
     if (worker !== undefined && worker.pid !== before) return worker.pid;

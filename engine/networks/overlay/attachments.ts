@@ -10,7 +10,7 @@ import { MAX_ATTACHMENTS, usableAliases, WantedAttachment, type Unattached } fro
 import { containersIn, type Member } from './members.ts';
 
 /** As long as dockerd waits for a manager. */
-const ANSWER_MS = 20_000;
+const ANSWER_TIMEOUT_MS = 20_000;
 /** All of a node's in one message: a leader ends the session of a node whose line is longer than 2 MB. */
 const MAX_MESSAGE_BYTES = 1.5 * 1024 * 1024;
 
@@ -88,7 +88,7 @@ export class Attachments {
     }
     const waiting = Promise.withResolvers<Row>();
     const late = new EngineError('failed', 'no manager has answered in time');
-    using _timer = this.#settings.clock.after(ANSWER_MS, () => waiting.reject(late));
+    using _timer = this.#settings.clock.after(ANSWER_TIMEOUT_MS, () => waiting.reject(late));
     this.#waiting.set(id, waiting);
     this.#rows.put({ ...wanted, isThere: false });
     this.#tellAll();

@@ -22,7 +22,7 @@ import {
 const CARRIES_WITHIN_MS = 200;
 /** The kernel notes one change of links after the other: beside many others a link carries late what it could carry at once. */
 const NOTED_WITHIN_MS = 10_000;
-const LOOK_MS = 5;
+const CHECK_INTERVAL_MS = 5;
 
 /** A static route of a plugin; without `nextHop` straight onto the link. */
 export type PluginRoute = Readonly<{ destination: string; nextHop: string | undefined }>;
@@ -77,7 +77,7 @@ export async function announceLink(netns: number, mac: string): Promise<void> {
   };
   let link = ours();
   while (link !== undefined && isEarly(link)) {
-    await setTimeout(LOOK_MS);
+    await setTimeout(CHECK_INTERVAL_MS);
     link = ours();
   }
   if (link === undefined) return;

@@ -22,7 +22,7 @@ const TokenAnswer = lazyCheck(
 const TOKEN_BYTES = 1024 * 1024;
 const CLIENT_ID = 'docker';
 /** The least lifetime of a token, whatever the server states. */
-const SHORTEST_SECONDS = 60;
+const MIN_SECONDS = 60;
 
 type Token = { value: string; endsAt: number };
 
@@ -73,7 +73,7 @@ export class Authorizer {
     const value = answer.token || answer.access_token;
     if (value === undefined) throw new RegistryError('authorization server did not include a token in the response');
     if (answer.refresh_token !== undefined) this.identityToken = answer.refresh_token;
-    const seconds = Math.max(answer.expires_in ?? 0, SHORTEST_SECONDS);
+    const seconds = Math.max(answer.expires_in ?? 0, MIN_SECONDS);
     this.#tokens.set(key, { value, endsAt: now + seconds * 900 }); // renewed before its end
     return value;
   }

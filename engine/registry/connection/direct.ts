@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 export const SILENCE_MS = 60_000;
 export const CONNECT_MS = 20_000;
 /** Lifetime of a connection without requests: shorter than the patience of most servers. */
-const IDLE_MS = 4000;
+const IDLE_TIMEOUT_MS = 4000;
 
 export type Sent = {
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -33,7 +33,7 @@ export type Tls = Readonly<{ ca?: string[]; cert?: string; key?: string; rejectU
  * node:http, because undici takes 12 MB.
  */
 export class DirectConnections implements Disposable {
-  readonly #plain = new http.Agent({ keepAlive: true, timeout: IDLE_MS });
+  readonly #plain = new http.Agent({ keepAlive: true, timeout: IDLE_TIMEOUT_MS });
   readonly #tls: Tls;
   readonly #silenceMs: number;
   #secure: https.Agent | undefined;
@@ -73,7 +73,7 @@ export class DirectConnections implements Disposable {
     if (url.protocol === 'http:') {
       return http.request(url, { ...options, agent: this.#plain });
     }
-    this.#secure ??= new https.Agent({ ...this.#tls, keepAlive: true, timeout: IDLE_MS });
+    this.#secure ??= new https.Agent({ ...this.#tls, keepAlive: true, timeout: IDLE_TIMEOUT_MS });
     return https.request(url, { ...options, agent: this.#secure });
   }
 }

@@ -5,7 +5,7 @@ import { createCluster } from '@redis/client';
 import { COMMANDS, eachSecond, entriesOf, SOCKET } from './connection.ts';
 import type { Entry, Link, LinkEvents } from './link.ts';
 
-const TRY_AGAIN_MS = 1000;
+const RETRY_DELAY_MS = 1000;
 /** A server that is away may have been replaced by another one, which only the others know. */
 const ASK_OTHERS_MS = 500;
 
@@ -34,7 +34,7 @@ export class ClusterLink implements Link {
         return this.#events.heard();
       } catch (error) {
         this.#events.troubled(error);
-        await sleep(TRY_AGAIN_MS, undefined, { ref: false });
+        await sleep(RETRY_DELAY_MS, undefined, { ref: false });
       }
     }
   }
@@ -68,7 +68,7 @@ export class ClusterLink implements Link {
 
   subscribe(channel: string, listener: (message: string) => void): void {
     const subscribe = async (): Promise<void> => {
-      while (!this.#cluster.isReady && !this.#closed) await sleep(TRY_AGAIN_MS / 10, undefined, { ref: false });
+      while (!this.#cluster.isReady && !this.#closed) await sleep(RETRY_DELAY_MS / 10, undefined, { ref: false });
       if (!this.#closed) await this.#cluster.subscribe(channel, listener);
     };
     subscribe().catch((error: unknown) => {

@@ -5,9 +5,9 @@ import type { Entry, Link, LinkEvents } from './link.ts';
 import { SingleLink } from './single-link.ts';
 
 /** How often sentinels are asked where the master is, and how often while it is away. */
-const ASK_MS = 1000;
+const ASK_TIMEOUT_MS = 1000;
 const ASK_AWAY_MS = 100;
-const SENTINEL_ANSWERS_MS = 1000;
+const SENTINEL_ANSWER_TIMEOUT_MS = 1000;
 
 type Subscription = Readonly<{ channel: string; listener: (message: string) => void }>;
 
@@ -87,7 +87,7 @@ export class SentinelLink implements Link {
       if (this.#closed) return;
       if (address !== undefined && address !== this.#address) this.#goTo(address);
       this.#hurry = new AbortController();
-      const pause = this.isThere() ? ASK_MS : ASK_AWAY_MS;
+      const pause = this.isThere() ? ASK_TIMEOUT_MS : ASK_AWAY_MS;
       await sleep(pause, undefined, { signal: this.#hurry.signal, ref: false }).catch(() => undefined);
     }
   }
@@ -114,7 +114,7 @@ export class SentinelLink implements Link {
       if (!sentinel.isReady) continue;
       const name = decodeURIComponent(this.#master.hostname);
       const asked = sentinel.sendCommand<Buffer[] | null>(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]);
-      const late = sleep(SENTINEL_ANSWERS_MS, undefined, { ref: false });
+      const late = sleep(SENTINEL_ANSWER_TIMEOUT_MS, undefined, { ref: false });
       const found = await Promise.race([asked, late]).catch(() => undefined);
       const [host, port] = found ?? [];
       if (host !== undefined && port !== undefined) return addressOf(host.toString(), port.toString());

@@ -6,7 +6,7 @@ import type { Container, MountPoint } from '../../store.ts';
 
 export type VolumeMountNeeds = Pick<Engine, 'background' | 'volumes' | 'volumeDrivers'>;
 
-const RELEASE_SECONDS = 10;
+const RELEASE_TIMEOUT_SECONDS = 10;
 
 type Mounting = Pick<Container, 'id' | 'mounts'>;
 
@@ -38,7 +38,7 @@ export function unmountVolumes(engine: VolumeMountNeeds, { id, mounts }: Mountin
 
 /** Like `unmountVolumes`, for work that a client waits for: it waits 10 seconds for a driver, and then retries in the background. */
 export async function releaseVolumes(engine: VolumeMountNeeds & { clock: Clock }, user: Mounting): Promise<void> {
-  await settlesWithin(unmountVolumes(engine, user).done, RELEASE_SECONDS, engine.clock);
+  await settlesWithin(unmountVolumes(engine, user).done, RELEASE_TIMEOUT_SECONDS, engine.clock);
 }
 
 /** None if its record cannot be read: the container then has it at its first path. */

@@ -30,11 +30,11 @@ type Needs = SettleNeeds &
 type Search = { shim: Promise<Shim | undefined>; answer: 'none yet' | 'there' | 'gone' };
 
 /** Clients wait at most this long; the rest is recovered in the background. */
-const PATIENCE_SECONDS = 0.4;
+const TIMEOUT_SECONDS = 0.4;
 /** The wait for further shims after the last answer of one. */
 const QUIET_MS = 500;
 /** The wait of one attempt for a silent shim. */
-const ANSWER_SECONDS = 5;
+const ANSWER_TIMEOUT_SECONDS = 5;
 
 /**
  * At the daemon's start: finds the surviving shims, records the exits that happened meanwhile, finishes or undoes
@@ -64,7 +64,7 @@ async function allDone(tasks: readonly Task[], clock: Clock): Promise<void> {
   const all = Promise.all(tasks.map(async ({ done }) => await done));
   await settlesWithin(
     all.then(() => undefined),
-    PATIENCE_SECONDS,
+    TIMEOUT_SECONDS,
     clock,
   );
 }
@@ -138,7 +138,7 @@ function recover(engine: Needs, id: string, shim: Promise<Shim | undefined> | un
 
 async function answered(shim: Promise<Shim | undefined>, clock: Clock): Promise<Shim | undefined> {
   const heard = shim.then(() => undefined);
-  if (await settlesWithin(heard, ANSWER_SECONDS, clock)) return await shim;
+  if (await settlesWithin(heard, ANSWER_TIMEOUT_SECONDS, clock)) return await shim;
   throw new EngineError('failed', 'its shim does not answer');
 }
 

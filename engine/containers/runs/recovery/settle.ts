@@ -18,7 +18,7 @@ import { recordRun, type StartNeeds } from '../start.ts';
 export type SettleNeeds = StartNeeds & StopNeeds & RemoveNeeds;
 
 /** The time that an interrupted start may still take. */
-const START_SECONDS = 30;
+const START_TIMEOUT_SECONDS = 30;
 
 /** A container with a shim goes on. */
 export async function resume(engine: SettleNeeds, container: Container, shim: Shim): Promise<void> {
@@ -48,7 +48,7 @@ async function finishStart(engine: SettleNeeds, container: Container, shim: Shim
 
 async function startOf(engine: SettleNeeds, shim: Shim): Promise<Started | undefined> {
   const late = Promise.withResolvers<undefined>();
-  using _timer = engine.clock.after(START_SECONDS * 1000, () => late.resolve(undefined));
+  using _timer = engine.clock.after(START_TIMEOUT_SECONDS * 1000, () => late.resolve(undefined));
   const ended = shim.exited.then(({ finishedAt }) => ({ pid: 0, startedAt: finishedAt }));
   // Both fail when the runtime could not start it.
   return await Promise.any([shim.started, ended, late.promise]).catch(() => undefined);

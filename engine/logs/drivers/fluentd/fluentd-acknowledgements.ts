@@ -3,7 +3,7 @@ import { decodeMulti } from '@msgpack/msgpack';
 import type { Clock } from '../../../lib/clock.ts';
 
 /** A batch that takes longer to be stored is sent again. */
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 const MAX_ANSWER_LENGTH = 64 * 1024;
 
 /** The answers of a receiver: the name of a chunk that it has stored. One chunk at a time is under way. */
@@ -24,7 +24,7 @@ export class Acknowledgements {
     if (this.#last === chunk) return;
     this.#waiting = Promise.withResolvers();
     const late = (): void => this.fail(new Error('the receiver acknowledges nothing'));
-    using _deadline = this.#clock.after(PATIENCE_MS, late);
+    using _deadline = this.#clock.after(TIMEOUT_MS, late);
     await this.#waiting.promise;
   }
 
