@@ -25,10 +25,12 @@ require('node:http').createServer((request, response) => {
 /** A shell on a machine with loopback, the code host and an address of Cloudflare's. */
 class Machine implements AsyncDisposable {
   readonly #shell: ChildProcess;
+  readonly #exited: Promise<unknown>;
   #output = '';
 
   private constructor(shell: ChildProcess) {
     this.#shell = shell;
+    this.#exited = once(shell, 'exit');
     shell.stdout!.on('data', (chunk: Buffer) => {
       this.#output += chunk.toString();
     });
@@ -68,14 +70,16 @@ class Machine implements AsyncDisposable {
     const ready =
       log === undefined ? '' : `until grep -qs '"msg":"ready"' ${log} || ! kill -0 $!; do sleep 0.1; done\n`;
     this.#shell.stdin!.write(`${command}\n${ready}echo "end of"" the command"\n`);
-    while (!this.#output.endsWith('end of the command\n')) await once(this.#shell.stdout!, 'data');
+    while (!this.#output.endsWith('end of the command\n')) {
+      if (this.#shell.exitCode !== null) throw new Error(`the shell has ended: ${this.#output}`);
+      await Promise.race([once(this.#shell.stdout!, 'data'), this.#exited]);
+    }
     return this.#output.replaceAll('\r', '').replace(/\n?end of the command\n$/, '');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const exited = once(this.#shell, 'exit');
     this.#shell.kill('SIGKILL');
-    await exited;
+    await this.#exited;
   }
 }
 

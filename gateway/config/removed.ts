@@ -1,4 +1,4 @@
-/** Settings of versions before 0.3.0 and their fixed values: a file that still names one is told its value. */
+/** Settings of earlier versions and their fixed values: a file that still names one is refused with the value. */
 export const REMOVED: Readonly<Record<string, string>> = {
   'identities.installations.ID.app': 'it had no effect',
   'identities.installations.ID.user': 'it had no effect',
