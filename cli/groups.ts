@@ -108,12 +108,12 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
   system: { summary: 'The commands for the engine itself', commands: { events: 'events', info: 'info' } },
 };
 
-/** Commands of docker that the engine does not have yet, each with an alternative. */
+/** Commands of docker that this command line does not have yet, each with an alternative. */
 export const NOT_YET: Readonly<Record<string, string>> = {
   stack: 'Use services, such as: gantry service create --name web nginx',
   prune:
     'Use lists and filters, such as: gantry rm $(gantry ps -aq -f status=exited), gantry rmi $(gantry images -qf dangling=true), gantry volume rm $(gantry volume ls -qf dangling=true)',
-  df: 'gantry ps -as and gantry images show the sizes.',
+  df: 'gantry ps -as and gantry images show the sizes; docker system df works with gantry daemon --max-api-version 1.41.',
 };
 
 export type Found =

@@ -24,6 +24,7 @@ const LIKE_THE_LAUNCHER = [
   process.execPath,
   '--max-semi-space-size=2',
   '--initial-old-space-size=32',
+  '--always-sparkplug',
 ];
 const DAEMON = process.env['GANTRY_DAEMON'] ?? join(root, 'engine/main.ts');
 /** The time of a shim to end after it said that its container is gone. */

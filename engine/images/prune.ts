@@ -2,6 +2,7 @@ import type { Engine } from '../engine.ts';
 import { booleanFilter } from '../http/values/filters.ts';
 import type { PruneFilters } from '../http/values/prune-filters.ts';
 import { EngineError } from '../lib/errors.ts';
+import { Slices } from '../lib/slices.ts';
 import { deleteImage, type Removal } from './delete.ts';
 import { familiarReference } from './names/reference.ts';
 import type { Image } from './store.ts';
@@ -10,15 +11,14 @@ type Needs = Pick<Engine, 'db' | 'events' | 'images' | 'imageUsage' | 'layers'>;
 
 export type PrunedImages = { removals: Removal[]; bytes: number };
 
-/**
- * Removes images without a tag, or with the filter `dangling=false` all that no container has. Synchronous, as
- * `deleteImage`.
- */
-export function pruneImages(engine: Needs, { filters, matches }: PruneFilters): PrunedImages {
+/** Removes images without a tag, or with the filter `dangling=false` all that no container has, each in one step. */
+export async function pruneImages(engine: Needs, { filters, matches }: PruneFilters): Promise<PrunedImages> {
   const isThorough = booleanFilter(filters, 'dangling') === false;
   const sizes = new Map(engine.layers.all().map(({ chainId, sizeBytes }) => [chainId, sizeBytes]));
   const pruned: PrunedImages = { removals: [], bytes: 0 };
+  const slices = new Slices();
   for (const image of engine.images.all()) {
+    if (slices.isOver) await slices.pause();
     if (!matches({ labels: image.config.Labels, createdAt: image.createdAt })) continue;
     for (const ref of removable(engine, image, isThorough)) {
       for (const removal of deletedUnlessUsed(engine, ref)) {

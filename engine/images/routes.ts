@@ -6,11 +6,12 @@ import { applyChanges } from '../buildfile/changes.ts';
 import type { Engine } from '../engine.ts';
 import type { AddRoutes } from '../http/route-table.ts';
 import { readJson } from '../http/streams/body.ts';
-import { clientGone } from '../http/streams/client-gone.ts';
-import { ClientGone, openStream, type ResponseStream } from '../http/streams/stream.ts';
+import { ClientGone, clientGone } from '../http/streams/client-gone.ts';
+import { openStream, type ResponseStream } from '../http/streams/stream.ts';
 import { parseFilters } from '../http/values/filters.ts';
-import { parsePruneFilters, PruneQuery } from '../http/values/prune-filters.ts';
+import { IS_PRUNING, parsePruneFilters, PruneQuery } from '../http/values/prune-filters.ts';
 import { EngineError } from '../lib/errors.ts';
+import { OneAtATime } from '../lib/one-at-a-time.ts';
 import { EMPTY_CONFIG } from '../records/run-config.ts';
 import { credentialsIn, parseRegistryAuth, type Credentials } from '../registry/auth/credentials.ts';
 import { loadImages } from './archives/load.ts';
@@ -128,11 +129,12 @@ export const imageRoutes =
       },
     });
 
+    const pruning = new OneAtATime(IS_PRUNING);
     http.post('/images/prune', {
       schema: { querystring: PruneQuery, response: { 200: wire.PrunedImages } },
-      handler: ({ query }) => {
+      handler: async ({ query }) => {
         const filters = parsePruneFilters(query.filters, ['until', 'dangling'], engine.clock.now());
-        const { removals, bytes } = pruneImages(engine, filters);
+        const { removals, bytes } = await pruning.run(async () => await pruneImages(engine, filters));
         return { ImagesDeleted: removals.length === 0 ? null : removals.map(deleteResult), SpaceReclaimed: bytes };
       },
     });

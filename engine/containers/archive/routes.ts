@@ -1,7 +1,8 @@
 import type { TakeChunk } from '../../copies/copies.ts';
 import type { Engine } from '../../engine.ts';
 import type { AddRoutes } from '../../http/route-table.ts';
-import { ClientGone, openStream, type ResponseStream } from '../../http/streams/stream.ts';
+import { ClientGone } from '../../http/streams/client-gone.ts';
+import { openStream, type ResponseStream } from '../../http/streams/stream.ts';
 import { EngineError } from '../../lib/errors.ts';
 import * as wire from '../schema.ts';
 import { containerChanges } from './changes.ts';

@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http';
 
 /** Ends work for a client that has gone; not a failure of the engine. */
 export class ClientGone extends Error {
-  constructor() {
-    super('the client has gone');
+  constructor(options?: ErrorOptions) {
+    super('the client has gone', options);
   }
 }
 

@@ -2,10 +2,7 @@ import { once } from 'node:events';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
 import type { Reply } from '../reply.ts';
-import { clientGone } from './client-gone.ts';
-
-/** A piece for a client that has gone. */
-export class ClientGone extends Error {}
+import { ClientGone, clientGone } from './client-gone.ts';
 
 /** One JSON object as a progress line. */
 export function lineOf(value: unknown): string {
@@ -45,7 +42,7 @@ export class ResponseStream {
     // A write may fail before the response tells that its client has gone.
     this.output.write(piece, (error) => {
       if (error === null || error === undefined) resolve();
-      else reject(new ClientGone('the client has gone', { cause: error }));
+      else reject(new ClientGone({ cause: error }));
     });
     await promise;
   }
