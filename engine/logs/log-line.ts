@@ -46,7 +46,7 @@ export class LogLines {
       if (entry !== undefined && this.#isSelected(entry)) this.#addFrame(pieces, entry);
       line = newline + 1;
     }
-    return { rest: line, frames: Buffer.concat(pieces) };
+    return { rest: line, frames: joinApart(pieces) };
   }
 
   #isSelected({ time, isStdout }: Entry): boolean {
@@ -67,6 +67,16 @@ export class LogLines {
     if (framed) pieces.push(frameHeader(entry.isStdout, text.length));
     pieces.push(text);
   }
+}
+
+/** Joins pieces outside of Node's pool: one small piece that waits for a slow client would keep the pool as a whole. */
+export function joinApart(pieces: readonly Buffer[]): Buffer {
+  const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+  if (bytes >= Buffer.poolSize) return Buffer.concat(pieces, bytes); // never in the pool
+  const joined = Buffer.allocUnsafeSlow(bytes);
+  let at = 0;
+  for (const piece of pieces) at += piece.copy(joined, at);
+  return joined;
 }
 
 function frameHeader(isStdout: boolean, length: number): Buffer {

@@ -2,12 +2,12 @@ import { closeSync, fstatSync, openSync, read, readSync, statSync } from 'node:f
 import { dirname } from 'node:path';
 
 import { bytesPassed } from '../../host/garbage.ts';
-import type { LogLines } from '../log-line.ts';
+import { joinApart, type LogLines } from '../log-line.ts';
 import { inodeBefore, PACKED, unpack } from './packed.ts';
 
 const CHUNK_BYTES = 512 * 1024;
 /** Bytes of all readers at a time, each of which may wait for a slow client with its chunk. */
-const MAX_BYTES_OF_READERS = 4 * 1024 * 1024;
+const MAX_BYTES_OF_READERS = 1024 * 1024;
 const MIN_CHUNK_BYTES = 16 * 1024;
 let readers = 0;
 /** Enough for 100 usual lines, so that a short tail costs one read. */
@@ -70,7 +70,9 @@ export class LogFile implements Disposable {
     try {
       for (let data: Buffer | undefined = this.#rest; data !== undefined; data = await this.#read(limit)) {
         const { rest, frames } = lines.decode(data, 0);
-        this.#rest = data.subarray(rest);
+        // A copy, and the chunk itself is dropped: a client that does not read keeps its frames alone.
+        this.#rest = rest === data.length ? NOTHING : joinApart([data.subarray(rest)]);
+        data = undefined;
         if (frames.length > 0) yield frames;
         if (lines.ended) return;
       }
@@ -85,7 +87,7 @@ export class LogFile implements Disposable {
     const share = Math.max(MIN_CHUNK_BYTES, Math.trunc(MAX_BYTES_OF_READERS / readers));
     const wanted = Math.min(CHUNK_BYTES, share, limit - this.#position);
     if (wanted <= 0) return undefined;
-    const chunk = Buffer.allocUnsafe(this.#rest.length + Math.min(wanted, this.#expected()));
+    const chunk = Buffer.allocUnsafeSlow(this.#rest.length + Math.min(wanted, this.#expected()));
     this.#rest.copy(chunk);
     const bytes = await readAt(this.#descriptor, chunk, this.#rest.length, this.#position);
     if (bytes === 0) return undefined;
