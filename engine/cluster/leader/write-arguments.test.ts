@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
+import { mutationsOf } from '@gantry/testing/cluster/mutations.ts';
+
+import { parseBoundedJson, UnboundedJsonError } from '../../lib/bounded-json.ts';
+import { EngineError } from '../../lib/errors.ts';
 import { readNodeSpec } from '../nodes/update.ts';
 import { readServiceSpec } from '../services/spec.ts';
 import { readSpec } from '../swarm/spec.ts';
@@ -103,6 +107,16 @@ suite('writes that another manager forwards', () => {
     });
   }
 
+  for (const [write, args] of GOOD) {
+    if (typeof args !== 'object' || args === null) continue;
+    test(`${write}: mutations of ${JSON.stringify(args).slice(0, 80)} are refused, or harmless`, () => {
+      for (const { name, text, mustFail } of mutationsOf(write, args)) {
+        assert.equal(isTaken(write, text) && mustFail, false, name);
+        assert.equal(Object.hasOwn(Object.prototype, 'polluted'), false, name);
+      }
+    });
+  }
+
   test('the leader answers with an id', () => {
     checkResult('createService', 'n1');
     checkResult('createNetwork', { id: 'n1' });
@@ -116,3 +130,15 @@ suite('writes that another manager forwards', () => {
     }
   });
 });
+
+function isTaken(write: string, text: string): boolean {
+  try {
+    checkArguments(write, parseBoundedJson(text));
+    return true;
+  } catch (error) {
+    if (error instanceof UnboundedJsonError) return false;
+    if (!(error instanceof EngineError)) throw error;
+    assert.match(error.message, /of another manager is not understood: .*must /);
+    return false;
+  }
+}

@@ -2,7 +2,14 @@ import { Type, type TSchema } from 'typebox';
 
 import { EngineError } from '../../lib/errors.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
-import { ClusterNameField, CountField, IdField, IntegerField, PortField } from '../../lib/notations/field-schemas.ts';
+import {
+  ClusterNameField,
+  CountField,
+  IdField,
+  IntegerField,
+  MAX_INT64,
+  PortField,
+} from '../../lib/notations/field-schemas.ts';
 import { NewNetwork } from '../networks/create.ts';
 import { parseConstraint } from '../scheduler/constraint.ts';
 import { MAX_REPLICAS } from '../services/spec.ts';
@@ -85,8 +92,8 @@ const ClusterSpec = Type.Object({
     heartbeatTick: CountField,
     electionTick: CountField,
   }),
-  heartbeatPeriodNs: Type.Integer({ exclusiveMinimum: 0 }),
-  nodeCertExpiryNs: Type.Integer({ minimum: 3600e9 }),
+  heartbeatPeriodNs: Type.Integer({ exclusiveMinimum: 0, maximum: MAX_INT64 }),
+  nodeCertExpiryNs: Type.Integer({ minimum: 3600e9, maximum: MAX_INT64 }),
   externalCas: Type.Array(
     Type.Object({
       protocol: Type.Literal('cfssl'),

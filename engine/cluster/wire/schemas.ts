@@ -7,6 +7,7 @@ import {
   HostPortField,
   isWithin,
   limitedText,
+  MAX_INT64,
   MAX_RECORD_BYTES,
 } from '../../lib/notations/field-schemas.ts';
 import { MAX_ATTACHMENTS, Unattached, WantedAttachment } from '../../networks/overlay/attachment.ts';
@@ -98,7 +99,7 @@ const Description = Type.Refine(
   () => 'must have at most 512 KB',
 );
 
-const PeriodMs = Type.Number({ exclusiveMinimum: 0 });
+const PeriodMs = Type.Number({ exclusiveMinimum: 0, maximum: MAX_INT64 });
 
 /** Messages of a node in its session. */
 export const FromNode = Type.Union([

@@ -5,6 +5,7 @@ import {
   ClusterNameField,
   CountField,
   IdField,
+  IntegerField,
   limitedText,
   MAX_RECORD_BYTES,
   MomentField,
@@ -50,7 +51,7 @@ export const NodeTemplate = Type.Object({
       dir: optional(Type.String()),
       user: optional(Type.String()),
       labels: optional(Labels),
-      stopGracePeriodNs: optional(Type.Integer()),
+      stopGracePeriodNs: optional(IntegerField),
       mounts: optional(Type.Array(Mount)),
     }),
   ),
@@ -95,7 +96,7 @@ export const TaskStatus = Type.Object({
   message: Type.String(),
   error: optional(Type.String()),
   startedAt: optional(MomentField),
-  container: optional(Type.Object({ id: limitedText(), pid: CountField, exitCode: Type.Integer() })),
+  container: optional(Type.Object({ id: limitedText(), pid: CountField, exitCode: IntegerField })),
   ports: optional(Type.Immutable(Type.Array(Port, { maxItems: MAX_PORTS }))),
 });
 export type TaskStatus = Readonly<Static<typeof TaskStatus>>;

@@ -75,7 +75,7 @@ export const MomentField = Type.Refine(Type.String(), isMoment, () => 'must be a
 export const PortField = Type.Integer({ minimum: 0, maximum: 65_535 });
 
 /** The numbers that clients of docker can write: more would be out of range for times, and for programs that get them. */
-const MAX_INT64 = 2 ** 63;
+export const MAX_INT64 = 2 ** 63;
 
 /** A number of 64 bits with a sign, such as nanoseconds. */
 export const IntegerField = Type.Integer({ minimum: -MAX_INT64, maximum: MAX_INT64 });
