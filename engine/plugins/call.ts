@@ -5,6 +5,7 @@ import https from 'node:https';
 import { holdSocket } from '../host/files/held-socket.ts';
 import { sleep, type Clock } from '../lib/clock.ts';
 import { hasCode } from '../lib/errors.ts';
+import { GrowingBuffer } from '../lib/growing-buffer.ts';
 import type { PluginAddress } from './find.ts';
 
 export type Answer = Readonly<{ status: number; text: string }>;
@@ -101,12 +102,10 @@ function contentOf(path = ''): Buffer | undefined {
 }
 
 async function readAll(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
+  const read = new GrowingBuffer();
   for await (const chunk of response as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) throw new Error(`the plugin's answer has more than ${MAX_ANSWER_BYTES} bytes`);
-    chunks.push(chunk);
+    read.push(chunk);
+    if (read.length > MAX_ANSWER_BYTES) throw new Error(`the plugin's answer has more than ${MAX_ANSWER_BYTES} bytes`);
   }
-  return Buffer.concat(chunks).toString();
+  return read.bytes.toString();
 }

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { DirectConnections, type Answer } from './direct.ts';
-import { discard, readText } from './read-body.ts';
+import { discard, readBody, readText } from './read-body.ts';
 
 const signal = new AbortController().signal;
 
@@ -38,6 +38,45 @@ test('a server that says nothing, or stops in the middle, is not waited for with
   await assert.rejects(connections.request(url, { method: 'GET', signal }), /silent for 0\.2 seconds/);
   const part = await connections.request(new URL('/part', url), { method: 'GET', signal });
   await assert.rejects(textOf(part), /silent for 0\.2 seconds|aborted/);
+});
+
+/** Writes this, then one byte a moment for ever. */
+function trickle({ socket }: IncomingMessage, first: string, byte = 'a'): void {
+  socket.write(first);
+  const timer = setInterval(() => socket.write(byte), 20);
+  socket.once('close', () => clearInterval(timer));
+}
+
+for (const [what, first, byte] of [
+  ['a head that comes byte by byte', 'HTTP/1.1 200 OK\r\nX-Long: ', 'a'],
+  ['interim answers without end', '', 'HTTP/1.1 100 Continue\r\n\r\n'],
+] as const) {
+  test(`${what} is not waited for without end, nor by a client that leaves`, async () => {
+    await using place = await serve((request) => trickle(request, first, byte), 1000);
+    const { connections, url } = place;
+    const leaving = new AbortController();
+
+    const left = connections.request(url, { method: 'GET', signal: leaving.signal });
+    setImmediate(() => leaving.abort(new Error('the client has left')));
+
+    await assert.rejects(left, { name: 'AbortError' });
+    await assert.rejects(connections.request(url, { method: 'GET', signal }), /no whole head within 2 seconds/);
+  });
+}
+
+test('a body that comes byte by byte is given up in time, and one that nobody wants does not hold up the next step', async () => {
+  const HEAD = 'HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n';
+  await using place = await serve((request) => trickle(request, HEAD));
+  const { connections, url } = place;
+  const answer = async (): Promise<Answer> => await connections.request(url, { method: 'GET', signal });
+
+  await assert.rejects(readBody(await answer(), 1e6, 'the manifest', 300), {
+    message: 'the manifest did not come to its end within 0.3 seconds',
+  });
+  const unwanted = await answer();
+  await discard(unwanted, 300);
+
+  assert.ok(unwanted.body.destroyed);
 });
 
 test('a body that comes slowly, and an answer that is read slowly, are not the silence of the server', async () => {

@@ -3,9 +3,13 @@ import https from 'node:https';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 
+import { systemClock } from '../../lib/clock.ts';
+
 /** How long a server may be silent, before its answer and within it. */
 export const SILENCE_MS = 60_000;
 export const CONNECT_MS = 20_000;
+/** The time for the whole head of an answer, in silences: one that comes byte by byte is never silent. */
+const HEAD_SILENCES = 2;
 /** Lifetime of a connection without requests: shorter than the patience of most servers. */
 const IDLE_TIMEOUT_MS = 4000;
 
@@ -50,6 +54,7 @@ export class DirectConnections implements Disposable {
     const request = this.#open(url, { method, headers, signal, timeout: this.#silenceMs });
     request.once('response', resolve).on('error', reject);
     watchSilence(request, this.#silenceMs);
+    watchHead(request, HEAD_SILENCES * this.#silenceMs);
     // Not before the connection is made: an error of its handshake then comes with its code.
     onceConnected(request, () => {
       if (body === undefined || Buffer.isBuffer(body)) request.end(body);
@@ -133,4 +138,15 @@ function watchSilence(request: ClientRequest, silenceMs: number): void {
     socket.on('timeout', silent);
     request.once('close', () => socket.off('timeout', silent));
   });
+}
+
+/** Ends a request whose answer has no whole head in time after it was sent. */
+function watchHead(request: ClientRequest, timeoutMs: number): void {
+  let timer: Disposable | undefined;
+  const stop = (): void => timer?.[Symbol.dispose]();
+  request.once('finish', () => {
+    const late = new Error(`the server sent no whole head within ${timeoutMs / 1000} seconds`);
+    timer = systemClock.after(timeoutMs, () => request.destroy(late));
+  });
+  request.once('response', stop).once('close', stop);
 }

@@ -1,22 +1,32 @@
+import { systemClock } from '../../lib/clock.ts';
+import { GrowingBuffer } from '../../lib/growing-buffer.ts';
 import { RegistryError } from '../errors.ts';
 import type { Answer } from './direct.ts';
 
 /** More of an unwanted body is not waited for: a new connection costs less. */
 const DISCARDED_BYTES = 128 * 1024;
+const DISCARD_TIMEOUT_MS = 5000;
+/** The time for a whole body, none of which has more than some megabytes. A server may send it byte by byte, and is never silent. */
+const BODY_TIMEOUT_MS = 300_000;
 
 /** A whole body that must not be larger than this; `what` names it in the refusal. */
-export async function readBody(answer: Answer, limitBytes: number, what: string): Promise<Buffer> {
+export async function readBody(
+  answer: Answer,
+  limitBytes: number,
+  what: string,
+  timeoutMs = BODY_TIMEOUT_MS,
+): Promise<Buffer> {
   const stated = Number(answer.headers['content-length'] ?? 0);
-  const parts: Buffer[] = [];
-  let bytes = 0;
+  const read = new GrowingBuffer();
   if (stated <= limitBytes) {
+    const late = new RegistryError(`${what} did not come to its end within ${timeoutMs / 1000} seconds`);
+    using _timer = endAfter(answer, timeoutMs, late);
     for await (const part of answer.body) {
-      bytes += (part as Buffer).length;
-      if (bytes > limitBytes) break;
-      parts.push(part as Buffer);
+      read.push(part as Buffer);
+      if (read.length > limitBytes) break;
     }
   }
-  if (stated <= limitBytes && bytes <= limitBytes) return Buffer.concat(parts);
+  if (stated <= limitBytes && read.length <= limitBytes) return read.bytes;
   answer.body.on('error', () => undefined).destroy();
   throw new RegistryError(`${what} is larger than the limit of ${limitBytes} bytes`);
 }
@@ -26,9 +36,11 @@ export async function readText(answer: Answer, limitBytes: number, what: string)
 }
 
 /** Reads a body that nobody wants, so that its connection can be used again. */
-export async function discard({ body }: Answer): Promise<void> {
+export async function discard(answer: Answer, timeoutMs = DISCARD_TIMEOUT_MS): Promise<void> {
+  const { body } = answer;
   let bytes = 0;
   body.on('error', () => undefined);
+  using _timer = endAfter(answer, timeoutMs);
   try {
     for await (const part of body) {
       bytes += (part as Buffer).length;
@@ -37,4 +49,8 @@ export async function discard({ body }: Answer): Promise<void> {
   } catch {
     // the status has come, and nothing else was wanted
   }
+}
+
+function endAfter({ body }: Answer, timeoutMs: number, error?: Error): Disposable {
+  return systemClock.after(timeoutMs, () => body.destroy(error));
 }
