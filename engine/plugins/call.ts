@@ -4,7 +4,7 @@ import https from 'node:https';
 
 import { holdSocket } from '../host/files/held-socket.ts';
 import { sleep, type Clock } from '../lib/clock.ts';
-import { hasCode } from '../lib/errors.ts';
+import { EngineError, hasCode } from '../lib/errors.ts';
 import { GrowingBuffer } from '../lib/growing-buffer.ts';
 import type { PluginAddress } from './find.ts';
 
@@ -98,7 +98,12 @@ function open(
 }
 
 function contentOf(path = ''): Buffer | undefined {
-  return path === '' ? undefined : readFileSync(path);
+  if (path === '') return undefined;
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new EngineError('failed', `the file ${path} of its TLSConfig cannot be read`, { cause: error });
+  }
 }
 
 async function readAll(response: IncomingMessage): Promise<string> {
