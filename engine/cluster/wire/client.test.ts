@@ -14,10 +14,10 @@ const now = systemClock.now();
 const root = newAuthority('root', now);
 
 /** Address of a manager that answers every request, also an upgrade, with this text. */
-async function answering(parts: DisposableStack, text: string): Promise<string> {
+async function answering(parts: DisposableStack, text: string, from = root, at = now): Promise<string> {
   const { publicKey, privateKey } = newKey();
-  const wanted = { subject: { name: 'x' }, publicKey, now, lifeSeconds: 3600, dnsNames: ['swarm-manager'] };
-  const server = createServer({ cert: issue(root, wanted), key: privateKey }, (_request, response) => {
+  const wanted = { subject: { name: 'x' }, publicKey, now: at, lifeSeconds: 3600, dnsNames: ['swarm-manager'] };
+  const server = createServer({ cert: issue(from, wanted), key: privateKey }, (_request, response) => {
     response.writeHead(400, { Connection: 'close' }).end(text);
   }).listen(0, '127.0.0.1');
   parts.defer(() => server.close());
@@ -34,6 +34,26 @@ suite('a manager that answers badly', () => {
 
       await assert.rejects(client.upgrade(address, '/v1/session', 60_000));
       await assert.rejects(client.ask(address, '/v1/ping', {}, Type.Object({}), 60_000));
+    });
+  }
+});
+
+const [PAST, FUTURE] = [now.subtract({ hours: 21 * 365 * 24 }), now.add({ hours: 48 })];
+suite('a manager whose certificate does not count now', () => {
+  for (const [name, from, at, reason] of [
+    ['an expired root', newAuthority('root', PAST), now, 'has expired'],
+    ['a root that is not yet valid', newAuthority('root', FUTURE), now, 'is not yet valid'],
+    ['an expired certificate', root, now.subtract({ hours: 2 }), 'has expired'],
+    ['a certificate that is not yet valid', root, FUTURE, 'is not yet valid'],
+  ] as const) {
+    test(`${name} is not believed, and named`, async () => {
+      using parts = new DisposableStack();
+      const address = await answering(parts, '{}', from, at);
+      using client = new WireClient({ root: from.certificate }, systemClock);
+      const words = `${address}: its certificate or the cluster's root ${reason}: compare the clocks of both machines`;
+
+      await assert.rejects(client.ask(address, '/v1/ping', {}, Type.Object({}), 60_000), { message: words });
+      await assert.rejects(client.upgrade(address, '/v1/session', 60_000), { message: words });
     });
   }
 });

@@ -5,7 +5,7 @@ import type { Static, TSchema } from 'typebox';
 
 import { parseBoundedJson } from '../../lib/bounded-json.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { EngineError, hasCode, type ErrorKind } from '../../lib/errors.ts';
+import { EngineError, type ErrorKind } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 import { Refusal } from './schemas.ts';
@@ -37,6 +37,12 @@ const KINDS: ReadonlySet<string> = new Set<ErrorKind>([
   'unavailable',
   'notInCluster',
   'notImplemented',
+]);
+
+const REASONS: ReadonlyMap<unknown, string> = new Map([
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'it is no manager of this cluster'],
+  ['CERT_HAS_EXPIRED', "its certificate or the cluster's root has expired: compare the clocks of both machines"],
+  ['CERT_NOT_YET_VALID', "its certificate or the cluster's root is not yet valid: compare the clocks of both machines"],
 ]);
 
 /** The client of port 2377 of managers: a server has to prove that it is a manager of the cluster. */
@@ -154,8 +160,8 @@ function brokenOff(error: Error, address: string): Error {
 
 function notReached(error: Error, address: string): Error {
   if (error instanceof NotReached || error instanceof EngineError) return error;
-  const reason = hasCode(error, 'ERR_TLS_CERT_ALTNAME_INVALID') ? 'it is no manager of this cluster' : messageOf(error);
-  return new NotReached(`${address}: ${reason}`, { cause: error });
+  const reason = 'code' in error ? REASONS.get(error.code) : undefined;
+  return new NotReached(`${address}: ${reason ?? messageOf(error)}`, { cause: error });
 }
 
 function refusalOf(status: number, value: unknown): Error {

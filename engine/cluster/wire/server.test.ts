@@ -22,10 +22,13 @@ const root = newAuthority('root', now);
 type Pair = Readonly<{ cert: string; key: string }>;
 type Certificate = Readonly<{ name?: string; unit?: string; organization?: string; at?: Temporal.Instant }>;
 
-function certificate({ name = 'node', unit = 'swarm-worker', organization = CLUSTER, at = now }: Certificate): Pair {
+function certificate(
+  { name = 'node', unit = 'swarm-worker', organization = CLUSTER, at = now }: Certificate,
+  from = root,
+): Pair {
   const { publicKey, privateKey } = newKey();
   const wanted = { subject: { name, unit, organization }, publicKey, now: at, lifeSeconds: 3600 };
-  return { cert: issue(root, { ...wanted, dnsNames: ['swarm-manager'] }), key: privateKey };
+  return { cert: issue(from, { ...wanted, dnsNames: ['swarm-manager'] }), key: privateKey };
 }
 
 const routes: Routes = {
@@ -36,12 +39,12 @@ const routes: Routes = {
   'POST /v1/never': route('anyone', Type.Unknown(), async () => await Promise.withResolvers().promise),
 };
 
-async function listening(port: number, clock: Clock): Promise<WireServer> {
-  const own = certificate({ name: 'self', unit: 'swarm-manager' });
+async function listening(port: number, clock: Clock, from = root): Promise<WireServer> {
+  const own = certificate({ name: 'self', unit: 'swarm-manager' }, from);
   return await WireServer.open({
     ip: '0.0.0.0',
     port,
-    identity: { certificate: own.cert, key: own.key, root: root.certificate, clusterId: CLUSTER },
+    identity: { certificate: own.cert, key: own.key, root: from.certificate, clusterId: CLUSTER },
     routes,
     admits: ({ id, role }, who) => id !== 'removed' && (who === 'node' || role === 'manager'),
     session: () => {
@@ -152,6 +155,22 @@ suite('port 2377', { concurrency: true }, () => {
   ] as const) {
     test(`a certificate ${name} is ${expected}`, async () => {
       assert.equal(await status(tls(pair), 'POST /v1/node', '{}'), expected);
+    });
+  }
+
+  for (const [name, hours] of [
+    ['that has expired', -21 * 365 * 24],
+    ['that is not yet valid', 48],
+  ] as const) {
+    test(`a certificate of a root ${name} is 403`, async () => {
+      await using parts = new AsyncDisposableStack();
+      const from = newAuthority('root', now.add({ hours }));
+      const own = await freePort();
+      parts.use(await listening(own, systemClock, from));
+      const over = { port: own, rejectUnauthorized: false };
+
+      assert.equal(await status(tls(certificate({}, from), HERE, over), 'POST /v1/node', '{}'), 403);
+      assert.equal(await status(tls(undefined, HERE, over), 'GET /v1/ca'), 200);
     });
   }
 
