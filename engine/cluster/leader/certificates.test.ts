@@ -56,7 +56,10 @@ suite('join tokens', () => {
 
     for (const secret of [near, newSecret()]) assert.throws(() => roleFor(draft, secret), REFUSED);
 
-    assert.deepEqual(compared, Array.from({ length: 4 }, () => [32, 32]));
+    assert.deepEqual(
+      compared,
+      Array.from({ length: 4 }, () => [32, 32]),
+    );
   });
 
   test('texts of any lengths are compared in constant time', (t) => {
@@ -64,7 +67,10 @@ suite('join tokens', () => {
 
     for (const other of ['', 'b', 'ä', 'x'.repeat(5000)]) assert.equal(sameSecret('a', other), false);
 
-    assert.deepEqual(compared, Array.from({ length: 4 }, () => [32, 32]));
+    assert.deepEqual(
+      compared,
+      Array.from({ length: 4 }, () => [32, 32]),
+    );
   });
 
   for (const [role, other] of [
