@@ -39,7 +39,7 @@ suite('a manager that answers badly', () => {
 });
 
 const [PAST, FUTURE] = [now.subtract({ hours: 21 * 365 * 24 }), now.add({ hours: 48 })];
-suite('a manager whose certificate does not count now', () => {
+suite('a certificate of a manager at the wrong time', () => {
   for (const [name, from, at, reason] of [
     ['an expired root', newAuthority('root', PAST), now, 'has expired'],
     ['a root that is not yet valid', newAuthority('root', FUTURE), now, 'is not yet valid'],
