@@ -8,6 +8,8 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
+import { hasCode } from '../../lib/errors.ts';
+
 const PROGRAM = process.env.GANTRY_RESOLVER ?? join(import.meta.dirname, '../../../build/gantry-resolver');
 const TIMEOUT_MS = 60_000;
 
@@ -240,9 +242,18 @@ class Daemon implements Disposable {
   }
 
   static async connect(folder: string): Promise<Daemon> {
-    const socket = connect(join(folder, 'socket'));
-    await once(socket, 'connect');
-    return new Daemon(socket);
+    const until = Date.now() + TIMEOUT_MS;
+    for (;;) {
+      const socket = connect(join(folder, 'socket'));
+      try {
+        await once(socket, 'connect');
+        return new Daemon(socket);
+      } catch (error) {
+        // A worker that has just begun does not listen yet, at the socket of the one before.
+        if (!hasCode(error, 'ECONNREFUSED') || Date.now() > until) throw error;
+      }
+      await setTimeout(5);
+    }
   }
 
   static async begin(folder: string): Promise<Daemon> {
