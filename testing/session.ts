@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream';
 
 import { unframe } from '@gantry/client/frames.ts';
+import { hasCode } from '@gantry/engine/lib/errors.ts';
 
 /** A taken-over connection: keeps the received bytes, and can wait for a text or for the end. */
 export class Session {
@@ -22,7 +23,10 @@ export class Session {
       end.resolve();
       this.#check();
     });
-    socket.on('error', end.reject);
+    socket.on('error', (error) => {
+      if (hasCode(error, 'EPIPE')) end.resolve(); // the other side had closed before we wrote
+      else end.reject(error);
+    });
   }
 
   get bytes(): Buffer {
