@@ -7,7 +7,7 @@ export const repository = dirname(import.meta.dirname);
 
 /** The output of the stand-in of Node, and its exit code. */
 export const NODE =
-  '#!/bin/sh\n[ "${1:-}" != --version ] || exec echo v26.0.0\ncase "$1 ${2:-}" in -- | "-- "*) shift ;; --*" --") shift 2 ;; esac\necho "ran $*"\nexit "${NODE_EXITS:-0}"\n';
+  '#!/bin/sh\n[ "${1:-}" != --version ] || exec echo v26.0.0\nfor word in "$@"; do case "$word" in --) shift; break ;; --*) shift ;; *) break ;; esac; done\necho "ran $*"\nexit "${NODE_EXITS:-0}"\n';
 
 export type Outcome = { code: number; stdout: string; stderr: string };
 

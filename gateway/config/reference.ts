@@ -43,7 +43,7 @@ export function settingsReference(): string {
 }
 
 function removedSettings(): string {
-  const rows = Object.entries(REMOVED).map(([key, value]) => `| ${code(key)} | ${value} |`);
+  const rows = [...REMOVED].map(([key, value]) => `| ${code(key)} | ${value} |`);
   return ['## Settings that are gone', '', '| key | its value now |', '|---|---|', ...rows].join('\n');
 }
 

@@ -18,7 +18,7 @@ const TREE = contextOf({ a: 'b' });
  */
 export const QUERY_ROWS: readonly Row[] = [
   ['GET /containers/json', '/containers/json', '', 'all limit since before size filters'],
-  ['POST /containers/create', '/containers/create', '', 'name', { Image: 'busybox' }],
+  ['POST /containers/create', '/containers/create', '', 'name platform', { Image: 'busybox' }],
   ['GET /containers/{id}/json', '/containers/done/json', '', 'size'],
   ['GET /containers/{id}/top', '/containers/run/top', '', 'ps_args'],
   [
@@ -27,7 +27,7 @@ export const QUERY_ROWS: readonly Row[] = [
     'stdout=1',
     'details follow stdout stderr timestamps since until tail',
   ],
-  ['GET /containers/{id}/stats', '/containers/run/stats', '', 'stream'],
+  ['GET /containers/{id}/stats', '/containers/run/stats', 'stream=0', 'stream one-shot'],
   ['POST /containers/{id}/resize', '/containers/run/resize', 'h=10&w=10', 'h w'],
   ['POST /containers/{id}/start', '/containers/run/start', '', 'detachKeys'],
   ['POST /containers/{id}/stop', '/containers/done/stop', '', 't'],
@@ -59,7 +59,7 @@ export const QUERY_ROWS: readonly Row[] = [
   ],
   ['POST /exec/{id}/resize', '/exec/{exec}/resize', 'h=10&w=10', 'h w'],
   ['GET /images/json', '/images/json', '', 'all filters filter digests'],
-  ['POST /images/create', '/images/create', 'fromImage=127.0.0.1:9/x&tag=1', 'fromImage tag'],
+  ['POST /images/create', '/images/create', 'fromImage=127.0.0.1:9/x&tag=1', 'fromImage tag platform'],
   ['POST /images/create', '/images/create', 'fromSrc=-', 'fromSrc repo tag message changes', TREE],
   ['POST /images/{name}/push', '/images/127.0.0.1:9/x/push', '', 'tag', {}],
   ['POST /images/{name}/tag', '/images/busybox/tag', 'repo=other&tag=1', 'repo tag force'],
@@ -70,7 +70,7 @@ export const QUERY_ROWS: readonly Row[] = [
     'POST /build',
     '/build',
     '',
-    'buildfile dockerfile t remote q nocache pull rm forcerm memory memswap cpushares cpusetcpus cpusetmems cpuperiod cpuquota shmsize buildargs labels target networkmode cachefrom cgroupparent extrahosts ulimits securityopt squash version',
+    'buildfile dockerfile t remote q nocache pull rm forcerm memory memswap cpushares cpusetcpus cpusetmems cpuperiod cpuquota shmsize buildargs labels target networkmode cachefrom cgroupparent extrahosts ulimits securityopt squash version platform',
     CONTEXT,
   ],
   ['POST /commit', '/commit', 'container=done', 'container repo tag comment author pause changes'],

@@ -36,7 +36,7 @@ async function outputOf(side: Side, name: string, script: string): Promise<strin
     DOCKER_CONFIG: join(side.directory, 'docker-config'),
   };
   const { promise, resolve } = Promise.withResolvers<string>();
-  execFile('bash', ['-c', script], { cwd, env, timeout: TIMEOUT_MS }, (error, stdout, stderr) => {
+  execFile('bash', ['--norc', '-c', script], { cwd, env, timeout: TIMEOUT_MS }, (error, stdout, stderr) => {
     resolve(normalised(side, `${stdout}${stderr}exit ${error?.code ?? 0}`));
   });
   return await promise;

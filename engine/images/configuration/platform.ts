@@ -24,9 +24,12 @@ const ARCHITECTURES: ReadonlyMap<string, { architecture: string; variant?: strin
   }),
 );
 
+/** Empty values, as clients in languages with such a value write them. */
+const EMPTY: ReadonlySet<string> = new Set(['', 'null', '[]', '{}']);
+
 /** Undefined for an empty text: any platform. Throws `invalid`. */
 export function parsePlatform(text: string | undefined): Platform | undefined {
-  if (text === undefined || text === '') return undefined;
+  if (text === undefined || EMPTY.has(text)) return undefined;
   const parts = text.toLowerCase().split('/');
   const [first = '', second, third = ''] = parts;
   if (parts.length > 3 || parts.some((part) => !/^[\w-]+$/.test(part))) {
