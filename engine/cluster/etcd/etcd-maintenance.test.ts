@@ -182,7 +182,8 @@ test('a file with much waste is rewritten, one member at a time, and never by th
 
   await until('all files are small', async () => {
     await one!.store({}, [{ put: 'other', value: '1' }], 5000); // pages of old values are free after the next commit
-    return inside === 0 && (await sizes()).every((bytes) => bytes < 10 * MEGABYTE);
+    // A file that was rewritten before the last compaction may keep the spare bytes, and twice of what it uses.
+    return inside === 0 && (await sizes()).every((bytes) => bytes < LIMITS.spareBytes + 4 * MEGABYTE);
   });
   for (const maintenance of maintenances) maintenance[Symbol.dispose]();
 
