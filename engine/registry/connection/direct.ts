@@ -143,8 +143,13 @@ function watchSilence(request: ClientRequest, silenceMs: number): void {
 /** Ends a request whose answer has no whole head in time after it was sent. */
 function watchHead(request: ClientRequest, timeoutMs: number): void {
   let timer: Disposable | undefined;
-  const stop = (): void => timer?.[Symbol.dispose]();
+  let isAnswered = false;
+  const stop = (): void => {
+    isAnswered = true;
+    timer?.[Symbol.dispose]();
+  };
   request.once('finish', () => {
+    if (isAnswered) return; // an answer may come before the end of the body
     const late = new Error(`the server sent no whole head within ${timeoutMs / 1000} seconds`);
     timer = systemClock.after(timeoutMs, () => request.destroy(late));
   });
