@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 
-import type { ImageSums } from './builder/image-sums.ts';
-import type { RunCaches } from './builder/run-caches.ts';
+import type { ImageSums } from './builder/cache/image-sums.ts';
+import type { RunCaches } from './builder/cache/run-caches.ts';
 import type { Cluster } from './cluster/cluster.ts';
 import type { Config } from './config/daemon-config.ts';
 import type { HealthChecks } from './containers/health/checks.ts';
@@ -19,9 +19,9 @@ import type { ImageUsage } from './images/usage.ts';
 import type { Blobs } from './layers/blobs.ts';
 import type { Layers } from './layers/layers.ts';
 import type { Archives } from './layers/threads/archives.ts';
-import type { Background } from './lib/background.ts';
 import type { Clock } from './lib/clock.ts';
-import type { KeyLock } from './lib/key-lock.ts';
+import type { Background } from './lib/concurrency/background.ts';
+import type { KeyLock } from './lib/concurrency/key-lock.ts';
 import type { Deliveries } from './logs/delivery/deliveries.ts';
 import type { PluginRuns } from './managed-plugins/runs/runs.ts';
 import type { InstalledPlugins } from './managed-plugins/store.ts';

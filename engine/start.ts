@@ -3,9 +3,9 @@ import { join } from 'node:path';
 
 import type { Logger } from 'pino';
 
-import { ImageSums } from './builder/image-sums.ts';
+import { ImageSums } from './builder/cache/image-sums.ts';
+import { RunCaches } from './builder/cache/run-caches.ts';
 import { removeBuilds } from './builder/recovery.ts';
-import { RunCaches } from './builder/run-caches.ts';
 import { Cluster } from './cluster/cluster.ts';
 import type { Config } from './config/daemon-config.ts';
 import { LiveConfig } from './config/live-config.ts';
@@ -35,11 +35,11 @@ import { buildServer } from './http/server.ts';
 import { logMissingFiles } from './images/missing-files.ts';
 import { imageParts } from './images/parts.ts';
 import { Archives } from './layers/threads/archives.ts';
-import { Background } from './lib/background.ts';
 import { systemClock } from './lib/clock.ts';
+import { Background } from './lib/concurrency/background.ts';
+import { KeyLock } from './lib/concurrency/key-lock.ts';
 import { hasCode } from './lib/errors.ts';
 import { newId } from './lib/ids.ts';
-import { KeyLock } from './lib/key-lock.ts';
 import { Deliveries } from './logs/delivery/deliveries.ts';
 import { managedPluginParts } from './managed-plugins/parts.ts';
 import { endAllPlugins } from './managed-plugins/runs/disable.ts';

@@ -9,7 +9,7 @@ import type { Policy } from './policy.ts';
 import type { HeldBytes } from './proxy/bodies/held-body.ts';
 import type { Connection } from './proxy/connections/connection.ts';
 import type { ConnectionsByAddress } from './proxy/connections/connections-by-address.ts';
-import type { LearnedOrigins } from './proxy/cors.ts';
+import type { LearnedOrigins } from './proxy/headers/cors.ts';
 import type { Upstream } from './proxy/upstream.ts';
 
 /** The parts of a running gateway. */

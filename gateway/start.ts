@@ -15,7 +15,7 @@ import { buildPolicy } from './policy.ts';
 import { HeldBytes } from './proxy/bodies/held-body.ts';
 import { ConnectionsByAddress } from './proxy/connections/connections-by-address.ts';
 import { Listeners } from './proxy/connections/listeners.ts';
-import { LearnedOrigins } from './proxy/cors.ts';
+import { LearnedOrigins } from './proxy/headers/cors.ts';
 import { openUpstream, sameUpstream } from './proxy/upstream.ts';
 
 /** A gateway in this process. */

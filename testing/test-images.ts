@@ -15,9 +15,9 @@ import { Blobs } from '@gantry/engine/layers/blobs.ts';
 import { Layers } from '@gantry/engine/layers/layers.ts';
 import type { ArchiveLimits } from '@gantry/engine/layers/tar/tar-reader.ts';
 import { Archives } from '@gantry/engine/layers/threads/archives.ts';
-import { Background } from '@gantry/engine/lib/background.ts';
 import { systemClock } from '@gantry/engine/lib/clock.ts';
-import { KeyLock } from '@gantry/engine/lib/key-lock.ts';
+import { Background } from '@gantry/engine/lib/concurrency/background.ts';
+import { KeyLock } from '@gantry/engine/lib/concurrency/key-lock.ts';
 import { EMPTY_CONFIG } from '@gantry/engine/records/run-config.ts';
 
 type Options = { directory?: string; limits?: ArchiveLimits };

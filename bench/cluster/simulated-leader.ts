@@ -11,8 +11,8 @@ import { Feed } from '@gantry/engine/cluster/state/feed.ts';
 import type { Authority } from '@gantry/engine/cluster/state/records.ts';
 import { Replica } from '@gantry/engine/cluster/state/replica.ts';
 import { WireServer, type Peer } from '@gantry/engine/cluster/wire/server.ts';
-import type { Background } from '@gantry/engine/lib/background.ts';
 import { systemClock } from '@gantry/engine/lib/clock.ts';
+import type { Background } from '@gantry/engine/lib/concurrency/background.ts';
 import type { Logger } from 'pino';
 
 import { SIMULATED } from './records.ts';

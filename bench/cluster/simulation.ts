@@ -14,8 +14,8 @@ import { Etcd } from '@gantry/engine/cluster/etcd/gateway.ts';
 import type { ServiceBody } from '@gantry/engine/cluster/services/schema.ts';
 import { readServiceSpec } from '@gantry/engine/cluster/services/spec.ts';
 import type { Replica } from '@gantry/engine/cluster/state/replica.ts';
-import { Background } from '@gantry/engine/lib/background.ts';
 import { systemClock } from '@gantry/engine/lib/clock.ts';
+import { Background } from '@gantry/engine/lib/concurrency/background.ts';
 import { openLog } from '@gantry/engine/log.ts';
 
 import { Etcds } from './etcds.ts';

@@ -1,4 +1,4 @@
-import type { Variables } from '../buildfile/expand.ts';
+import type { Variables } from '../buildfile/expansion/expand.ts';
 import { MAX_ARGUMENTS_LENGTH, refuseAbove } from '../buildfile/limits.ts';
 
 /** Known without ARG, and left out of the history unless a file names them. */

@@ -1,5 +1,5 @@
-import { expandWord, variablesOf, type Variables } from '../buildfile/expand.ts';
-import { ExpansionBudget } from '../buildfile/expansion-budget.ts';
+import { expandWord, variablesOf, type Variables } from '../buildfile/expansion/expand.ts';
+import { ExpansionBudget } from '../buildfile/expansion/expansion-budget.ts';
 import { MAX_STORED_LENGTH, refuseAbove } from '../buildfile/limits.ts';
 import type { Plan, Stage } from '../buildfile/stages.ts';
 import type { Engine } from '../engine.ts';

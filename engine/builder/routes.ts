@@ -5,12 +5,12 @@ import { clientGone } from '../http/streams/client-gone.ts';
 import { openStream } from '../http/streams/stream.ts';
 import { IS_PRUNING } from '../http/values/prune-filters.ts';
 import { isBelow } from '../http/versions/api-version.ts';
+import { OneAtATime } from '../lib/concurrency/one-at-a-time.ts';
 import { messageOf } from '../lib/failure-message.ts';
-import { OneAtATime } from '../lib/one-at-a-time.ts';
 import { BuildAnswer } from './build-answer.ts';
 import { buildFromRequest } from './build-request.ts';
+import { cacheFilter, pruneBuildCaches } from './cache/prune.ts';
 import { buildOptions } from './options.ts';
-import { cacheFilter, pruneBuildCaches } from './prune.ts';
 import { BuildQuery, PruneCachesQuery, PrunedCaches } from './schema.ts';
 import { StepFailed } from './steps/step-failed.ts';
 

@@ -1,9 +1,9 @@
 import { EngineError } from '../lib/errors.ts';
 import type { RunConfig } from '../records/run-config.ts';
 import { applySetting, type Settings } from './apply-setting.ts';
-import { expandStep } from './expand-instruction.ts';
-import { expandToWords, expandWord, variablesOf } from './expand.ts';
-import { ExpansionBudget } from './expansion-budget.ts';
+import { expandStep } from './expansion/expand-instruction.ts';
+import { expandToWords, expandWord, variablesOf } from './expansion/expand.ts';
+import { ExpansionBudget } from './expansion/expansion-budget.ts';
 import { isSetting } from './instruction.ts';
 import { parseFile } from './parse.ts';
 import { readInstruction } from './read-instruction.ts';

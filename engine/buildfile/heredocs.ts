@@ -1,5 +1,5 @@
 import { EngineError } from '../lib/errors.ts';
-import { expandWord } from './expand.ts';
+import { expandWord } from './expansion/expand.ts';
 import type { Line } from './parse.ts';
 import { splitWords } from './words.ts';
 

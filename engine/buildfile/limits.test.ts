@@ -3,8 +3,8 @@ import { test } from 'node:test';
 
 import { EMPTY_CONFIG } from '../records/run-config.ts';
 import { applyChanges } from './changes.ts';
-import { expandWord, variablesOf } from './expand.ts';
-import { ExpansionBudget } from './expansion-budget.ts';
+import { expandWord, variablesOf } from './expansion/expand.ts';
+import { ExpansionBudget } from './expansion/expansion-budget.ts';
 import { parseFile } from './parse.ts';
 import { planOf } from './stages.ts';
 

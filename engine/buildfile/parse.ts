@@ -1,5 +1,5 @@
+import { runAtOnce } from '../lib/concurrency/slices.ts';
 import { EngineError } from '../lib/errors.ts';
-import { runAtOnce } from '../lib/slices.ts';
 import { Directives } from './directives.ts';
 import { heredocsIn, readHeredocs, withoutTabs, type FollowingLines, type Heredoc } from './heredocs.ts';
 import { jsonWords } from './json-words.ts';

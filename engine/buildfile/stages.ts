@@ -1,5 +1,5 @@
+import { runAtOnce } from '../lib/concurrency/slices.ts';
 import { EngineError } from '../lib/errors.ts';
-import { runAtOnce } from '../lib/slices.ts';
 import type { Arg, From, Step } from './instruction.ts';
 import { MAX_STAGES, refuseAbove } from './limits.ts';
 import type { ParsedFile } from './parse.ts';

@@ -14,8 +14,8 @@ import { IS_PRUNING, parsePruneFilters, PruneQuery } from '../http/values/prune-
 import { isBelow } from '../http/versions/api-version.ts';
 import { answerFor } from '../http/versions/steps.ts';
 import { parsePlatform } from '../images/configuration/platform.ts';
+import { OneAtATime } from '../lib/concurrency/one-at-a-time.ts';
 import { EngineError, refuseIf } from '../lib/errors.ts';
-import { OneAtATime } from '../lib/one-at-a-time.ts';
 import { createContainer } from './lifecycle/create.ts';
 import { killContainer } from './lifecycle/kill.ts';
 import { pauseContainer, unpauseContainer } from './lifecycle/pause.ts';

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 
 import { collectYoung } from '../host/garbage.ts';
 import { ThreadFeed } from '../host/thread-feed.ts';
-import type { Background } from '../lib/background.ts';
+import type { Background } from '../lib/concurrency/background.ts';
 import { EngineError } from '../lib/errors.ts';
 import type {
   Failure,

@@ -7,8 +7,8 @@ import { test } from 'node:test';
 import { eventually } from '@gantry/testing/cluster/hosts.ts';
 import { pino } from 'pino';
 
-import { Background } from '../lib/background.ts';
 import { systemClock, type Clock } from '../lib/clock.ts';
+import { Background } from '../lib/concurrency/background.ts';
 import { Copies } from './copies.ts';
 
 /** Threads are idle at once, not after ten seconds. */

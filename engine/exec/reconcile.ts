@@ -3,8 +3,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { shimFolder } from '../containers/runs/places.ts';
-import type { Task } from '../lib/background.ts';
 import { settlesWithin } from '../lib/clock.ts';
+import type { Task } from '../lib/concurrency/background.ts';
 import { hasCode } from '../lib/errors.ts';
 import { removeShimFolder } from '../runtime/shim/shim-folder.ts';
 import { Shim } from '../runtime/shim/shim.ts';

@@ -9,7 +9,7 @@ import type { Container } from '../containers/store.ts';
 import { Relay } from '../containers/streams/relay.ts';
 import type { Engine } from '../engine.ts';
 import { prepareMoves } from '../host/cgroups/cgroup-moves.ts';
-import type { Task } from '../lib/background.ts';
+import type { Task } from '../lib/concurrency/background.ts';
 import { EngineError } from '../lib/errors.ts';
 import { measure } from '../lib/measures.ts';
 import { removeShimFolder } from '../runtime/shim/shim-folder.ts';

@@ -1,8 +1,8 @@
 import type { Engine } from '../engine.ts';
 import { booleanFilter } from '../http/values/filters.ts';
 import type { PruneFilters } from '../http/values/prune-filters.ts';
+import { Slices } from '../lib/concurrency/slices.ts';
 import { EngineError } from '../lib/errors.ts';
-import { Slices } from '../lib/slices.ts';
 import { deleteImage, type Removal } from './delete.ts';
 import { familiarReference } from './names/reference.ts';
 import type { Image } from './store.ts';

@@ -3,8 +3,8 @@ import { closeSync } from 'node:fs';
 import { holdAt } from '../host/files/held-files.ts';
 import { attachMount } from '../host/mounts/mount-tree.ts';
 import { mountOverlay, unmount, unmountInBackground } from '../host/mounts/mount.ts';
+import { KeyLock } from '../lib/concurrency/key-lock.ts';
 import { hasCode } from '../lib/errors.ts';
-import { KeyLock } from '../lib/key-lock.ts';
 import type { Overlay } from './layers.ts';
 
 /** Another process's mount of a root, as a descriptor of a copy. */

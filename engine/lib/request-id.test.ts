@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { Background } from './background.ts';
 import { systemClock } from './clock.ts';
+import { Background } from './concurrency/background.ts';
 import { asRequest, currentRequest, requestId } from './request-id.ts';
 
 test('work that a request has started is done for it, also later, again, and in the background', async () => {

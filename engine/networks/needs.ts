@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 
 import type { Database } from '../db/database.ts';
-import type { Background } from '../lib/background.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Background } from '../lib/concurrency/background.ts';
 import type { Plugins } from '../plugins/plugins.ts';
 import type { Cidr } from './addresses/cidr.ts';
 import type { ClosedPort } from './bridge/ruleset.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { Database } from '../db/database.ts';
 import { Events } from '../events/events.ts';
 import { systemClock } from '../lib/clock.ts';
-import { KeyLock } from '../lib/key-lock.ts';
+import { KeyLock } from '../lib/concurrency/key-lock.ts';
 import { claimVolume, VolumeClaims } from './claims.ts';
 import { createVolume } from './create.ts';
 import type { VolumeDriver, VolumeFacts } from './driver.ts';

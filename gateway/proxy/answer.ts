@@ -2,9 +2,9 @@ import { refusalOf } from '@gantry/limiter/present.ts';
 import type { Refusal } from '@gantry/limiter/types.ts';
 
 import { countAnswer } from '../metrics.ts';
-import { pushCorsHeaders } from './cors.ts';
 import { endDecision, type Exchange } from './exchange.ts';
-import { pushIetfHeaders, pushRateHeaders } from './headers.ts';
+import { pushCorsHeaders } from './headers/cors.ts';
+import { pushIetfHeaders, pushRateHeaders } from './headers/headers.ts';
 
 type Message = Readonly<{ status: number; statusText?: string; body: string }>;
 type OwnAnswer = Message & Readonly<{ headers?: readonly string[] }>;

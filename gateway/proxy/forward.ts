@@ -9,7 +9,7 @@ import { MAX_HELD_BYTES } from './bodies/await-body.ts';
 import type { HeldBody } from './bodies/held-body.ts';
 import { RequestBody } from './bodies/request-body.ts';
 import type { Exchange } from './exchange.ts';
-import { requestHeaders, responseHeaders, responseTrailers } from './headers.ts';
+import { requestHeaders, responseHeaders, responseTrailers } from './headers/headers.ts';
 import type { Transfer } from './upstream-slots.ts';
 import type { Upstream } from './upstream.ts';
 

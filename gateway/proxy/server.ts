@@ -14,7 +14,7 @@ import { anonymousCaller } from '../policy.ts';
 import { ClientResponse } from './client-response.ts';
 import { Connection, endLingering } from './connections/connection.ts';
 import { closeExchange, handleRequest } from './handle.ts';
-import { hasBody, peerOf } from './headers.ts';
+import { hasBody, peerOf } from './headers/headers.ts';
 
 type ParseError = Error & { code?: string };
 

@@ -9,8 +9,8 @@ import { newNetns, unshare, withNetns } from '@gantry/engine/host/namespaces.ts'
 import { addAddress, addRoute } from '@gantry/engine/host/network/addresses.ts';
 import { changeLink, createVeth, getLink } from '@gantry/engine/host/network/links.ts';
 import { Netlink } from '@gantry/engine/host/network/netlink.ts';
-import { Background } from '@gantry/engine/lib/background.ts';
 import { systemClock } from '@gantry/engine/lib/clock.ts';
+import { Background } from '@gantry/engine/lib/concurrency/background.ts';
 import type { Endpoint } from '@gantry/engine/networks/endpoints/endpoint.ts';
 import { reconcile } from '@gantry/engine/networks/endpoints/reconcile.ts';
 import { closeSandbox, openSandbox, type SandboxRequest } from '@gantry/engine/networks/endpoints/sandbox.ts';

@@ -12,7 +12,7 @@ export const newerRows = {
       [400, 'it came with 1.25', '/v1.24/containers/prune'],
       [200, 'all that do not run', '/containers/prune'],
     ],
-    never: { 409: 'it takes a second prune during the first: engine/lib/one-at-a-time.test.ts' },
+    never: { 409: 'it takes a second prune during the first: engine/lib/concurrency/one-at-a-time.test.ts' },
   },
   'POST /images/prune': {
     statuses: [200, 500],

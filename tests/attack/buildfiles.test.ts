@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { applyChanges } from '@gantry/engine/buildfile/changes.ts';
-import { expandToWords, expandWord, variablesOf } from '@gantry/engine/buildfile/expand.ts';
+import { expandToWords, expandWord, variablesOf } from '@gantry/engine/buildfile/expansion/expand.ts';
 import { parseFile } from '@gantry/engine/buildfile/parse.ts';
 import { readInstruction } from '@gantry/engine/buildfile/read-instruction.ts';
 import { planOf } from '@gantry/engine/buildfile/stages.ts';

@@ -1,8 +1,8 @@
 import { refuseAbove } from '../../buildfile/limits.ts';
 import type { ContextEntry } from '../../layers/threads/archive-messages.ts';
 import { append } from '../../lib/append.ts';
+import { sortInSteps } from '../../lib/concurrency/sort-in-steps.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { sortInSteps } from '../../lib/sort-in-steps.ts';
 
 type Entry = Omit<ContextEntry, 'path'>;
 /** An entry with the names below it, if it is a folder; `sorted` once they were asked for. */

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { ignorePatterns, ignores } from '@gantry/template/ignore-file.ts';
 
-import { runAtOnce } from '../../lib/slices.ts';
+import { runAtOnce } from '../../lib/concurrency/slices.ts';
 import { ContextTree } from './context-tree.ts';
 import { removeIgnored } from './ignored-entries.ts';
 

@@ -7,10 +7,10 @@ import { findSourcesInSteps, sumOfAll, type SourceFound } from '../../copies/tra
 import type { Transfer } from '../../copies/transfer/transfer.ts';
 import { sha256 } from '../../layers/chain-id.ts';
 import { commitLayer } from '../../layers/commit.ts';
+import { runInSlices } from '../../lib/concurrency/slices.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { newId, shortId } from '../../lib/ids.ts';
-import { runInSlices } from '../../lib/slices.ts';
 import type { StageState } from '../stage.ts';
 import { ownerOf } from './owner.ts';
 import { imageRoot, scratchRoot } from './scratch-root.ts';

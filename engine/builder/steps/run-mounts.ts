@@ -2,8 +2,8 @@ import { posix } from 'node:path';
 
 import type { MountOption } from '../../buildfile/mount-option.ts';
 import { findSourcesInSteps, sumOfAll, type SourceFound } from '../../copies/transfer/sources.ts';
+import { runInSlices } from '../../lib/concurrency/slices.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { runInSlices } from '../../lib/slices.ts';
 import { secretFile } from '../secrets.ts';
 import type { StageState } from '../stage.ts';
 import { boundPlace, throwAway } from './bound-place.ts';

@@ -9,8 +9,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import pino from 'pino';
 
-import { Background } from '../../lib/background.ts';
 import { systemClock, type Clock } from '../../lib/clock.ts';
+import { Background } from '../../lib/concurrency/background.ts';
 import { issue, newAuthority, newKey, revocationList } from '../ca/certificates.ts';
 import { EtcdMaintenance } from './etcd-maintenance.ts';
 import { etcdFlags, type EtcdSettings, type FirstStart } from './flags.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
+import { retry } from '../../lib/concurrency/retry.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { retry } from '../../lib/retry.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
 import type { KeyValue, Op } from '../etcd/messages.ts';
 import { keyOf, LEADER_KEY, SEQUENCE_KEY } from '../state/keys.ts';

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { pino } from 'pino';
 
-import { Background } from '../../lib/background.ts';
 import { systemClock, type Clock } from '../../lib/clock.ts';
+import { Background } from '../../lib/concurrency/background.ts';
 import { newAuthority, newKey } from '../ca/certificates.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
 import { Draft } from '../state/draft.ts';

@@ -1,7 +1,7 @@
 import type { Engine } from '../../engine.ts';
 import { sleep } from '../../lib/clock.ts';
+import { retry } from '../../lib/concurrency/retry.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { retry } from '../../lib/retry.ts';
 import { issue, revocationList, serialOf } from '../ca/certificates.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
 import { addLearner, listMembers, promoteMember, removeMember } from '../etcd/members.ts';

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { pino } from 'pino';
 
-import { Background } from '../../lib/background.ts';
 import { systemClock } from '../../lib/clock.ts';
+import { Background } from '../../lib/concurrency/background.ts';
 import type { NodeRole, Stored } from '../state/records.ts';
 import { Replica } from '../state/replica.ts';
 import type { Change } from '../state/view.ts';

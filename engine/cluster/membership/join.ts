@@ -1,8 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 import { settlesWithin } from '../../lib/clock.ts';
+import { retry } from '../../lib/concurrency/retry.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
-import { retry } from '../../lib/retry.ts';
 import { newRequest } from '../ca/certificates.ts';
 import { parseToken, rootDigest, type JoinToken } from '../ca/token.ts';
 import { findEtcd } from '../etcd/process.ts';

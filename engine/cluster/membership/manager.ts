@@ -4,9 +4,9 @@ import { Type } from 'typebox';
 
 import type { Engine } from '../../engine.ts';
 import { sleep } from '../../lib/clock.ts';
+import { retry } from '../../lib/concurrency/retry.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
-import { retry } from '../../lib/retry.ts';
 import { revocationList } from '../ca/certificates.ts';
 import { SPARE_BYTES, EtcdMaintenance } from '../etcd/etcd-maintenance.ts';
 import { QUOTA_BYTES, type FirstStart } from '../etcd/flags.ts';

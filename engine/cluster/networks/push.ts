@@ -1,5 +1,5 @@
 import { settlesWithin, sleep, type Clock } from '../../lib/clock.ts';
-import { SharedRuns } from '../../lib/shared-runs.ts';
+import { SharedRuns } from '../../lib/concurrency/shared-runs.ts';
 import type { Unattached } from '../../networks/overlay/attachment.ts';
 import type { Member, NetworkNews } from '../../networks/overlay/members.ts';
 import type { Replica } from '../state/replica.ts';

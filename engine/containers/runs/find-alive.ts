@@ -1,6 +1,6 @@
 import type { Engine } from '../../engine.ts';
+import type { KeyLock } from '../../lib/concurrency/key-lock.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { KeyLock } from '../../lib/key-lock.ts';
 import type { Shim } from '../../runtime/shim/shim.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';

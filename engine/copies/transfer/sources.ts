@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { hasWildcards, parseGlob, PatternError, type Glob, type Places } from '@gantry/template/glob.ts';
 
 import { append } from '../../lib/append.ts';
+import { sortInSteps } from '../../lib/concurrency/sort-in-steps.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { sortInSteps } from '../../lib/sort-in-steps.ts';
 
 /** Files to copy from: the context of a build, or the root of an image. Paths are relative, without `.` and `..`. */
 export type SourceTree = Readonly<{

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 
 import { ThreadFeed } from '../../host/thread-feed.ts';
-import type { Background } from '../../lib/background.ts';
+import type { Background } from '../../lib/concurrency/background.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { ArchiveSource, ContextEntry, FromWorker, Results, ToWorker, Work } from './archive-messages.ts';
 

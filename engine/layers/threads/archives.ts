@@ -1,4 +1,4 @@
-import type { Background } from '../../lib/background.ts';
+import type { Background } from '../../lib/concurrency/background.ts';
 import { DEFAULT_LIMITS, type ArchiveLimits } from '../tar/tar-reader.ts';
 import type { ArchiveSource, ContextEntry, Extracted, Received, Results, Unpacked, Work } from './archive-messages.ts';
 import { ArchiveThread, type Listeners } from './archive-thread.ts';

@@ -7,7 +7,7 @@ import { forgetUdpFlows } from '../../host/network/conntrack.ts';
 import { legacyFilterLayout } from '../../host/network/iptables.ts';
 import { LinkRemoval } from '../../host/network/link-removal.ts';
 import { Netlink } from '../../host/network/netlink.ts';
-import type { Background } from '../../lib/background.ts';
+import type { Background } from '../../lib/concurrency/background.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
 import { addressesOf, hasAddress, type Endpoint, type Place } from '../endpoints/endpoint.ts';

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { lockHolder } from '../../host/files/lock-holder.ts';
-import type { Background } from '../../lib/background.ts';
+import type { Background } from '../../lib/concurrency/background.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import type { Place } from '../endpoints/endpoint.ts';
 import { ANY_SIX, LOOPBACK_SIX, type PublishedPort } from '../endpoints/ports.ts';

@@ -5,7 +5,7 @@ import { newNetns, withNetns } from '../../host/namespaces.ts';
 import { disableIPv6, ignoreRouters } from '../../host/network/link-settings.ts';
 import { changeLink, createVeth, getLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
-import type { Background } from '../../lib/background.ts';
+import type { Background } from '../../lib/concurrency/background.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { addDnsRules } from '../dns/rules.ts';
 import { LOOPBACK, prepareNetns } from '../endpoints/namespace.ts';

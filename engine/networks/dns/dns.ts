@@ -1,4 +1,4 @@
-import type { Background } from '../../lib/background.ts';
+import type { Background } from '../../lib/concurrency/background.ts';
 import { forgetNamesCommand, type Command } from './commands.ts';
 import { unregisterCommands, registerCommands, type Registration } from './registration.ts';
 import { Resolver } from './resolver.ts';

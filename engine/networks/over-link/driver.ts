@@ -6,7 +6,7 @@ import { listAddresses } from '../../host/network/addresses.ts';
 import { LinkRemoval } from '../../host/network/link-removal.ts';
 import { changeLink, deleteLink, getLink } from '../../host/network/links.ts';
 import { Netlink, type Message } from '../../host/network/netlink.ts';
-import type { Background } from '../../lib/background.ts';
+import type { Background } from '../../lib/concurrency/background.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { storedAddresses } from '../addresses/choose.ts';
 import { PlaceLeases } from '../addresses/place-leases.ts';

@@ -6,8 +6,8 @@ import { setTimeout } from 'node:timers/promises';
 import { newNetns, unshare, withNetns } from '../../host/namespaces.ts';
 import { changeLink, createMacvlan, createVeth, getLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
-import { Background } from '../../lib/background.ts';
 import { systemClock } from '../../lib/clock.ts';
+import { Background } from '../../lib/concurrency/background.ts';
 import { bringUp, HardwareAddresses } from './hardware-addresses.ts';
 
 // This thread leaves the machine's network for good: nothing here can touch a real link.

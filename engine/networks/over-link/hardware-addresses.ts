@@ -4,7 +4,7 @@ import { withNetns } from '../../host/namespaces.ts';
 import { ChangeMonitor } from '../../host/network/change-monitor.ts';
 import { changeLink, macText } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
-import type { Background } from '../../lib/background.ts';
+import type { Background } from '../../lib/concurrency/background.ts';
 import { hasCode } from '../../lib/errors.ts';
 import { PATIENCE_MS } from './leaving-links.ts';
 

@@ -3,7 +3,7 @@ import { Type, type Static } from 'typebox';
 import type { Database } from '../../db/database.ts';
 import { createTable } from '../../db/migration-sql.ts';
 import { RecordTable } from '../../db/table.ts';
-import type { Background } from '../../lib/background.ts';
+import type { Background } from '../../lib/concurrency/background.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { PluginError, type Plugins } from '../../plugins/plugins.ts';
 import { Nothing, pluginOf } from './network-protocol.ts';

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { mountByWords, type MountRequest } from '../../host/mounts/mount-by-words.ts';
 import { mountTable } from '../../host/mounts/mount-table.ts';
 import { mountBind, setPropagation, unmount, unmountInBackground } from '../../host/mounts/mount.ts';
+import { KeyLock } from '../../lib/concurrency/key-lock.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
-import { KeyLock } from '../../lib/key-lock.ts';
 import { withAddress } from './options.ts';
 
 /**

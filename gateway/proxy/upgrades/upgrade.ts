@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { countAnswer, countSeconds } from '../../metrics.ts';
 import { answerMessage } from '../answer.ts';
 import type { Exchange } from '../exchange.ts';
-import { isAboutLimits, pushRateHeaders, requestHeaders, responseHeaders } from '../headers.ts';
+import { isAboutLimits, pushRateHeaders, requestHeaders, responseHeaders } from '../headers/headers.ts';
 import { isMetered, MeteredMessages } from './graphql-socket.ts';
 import { InsertingMessages } from './websocket-frames.ts';
 

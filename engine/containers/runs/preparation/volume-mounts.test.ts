@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { Database } from '../../../db/database.ts';
-import { Background } from '../../../lib/background.ts';
 import { systemClock } from '../../../lib/clock.ts';
+import { Background } from '../../../lib/concurrency/background.ts';
 import type { VolumeDriver } from '../../../volumes/driver.ts';
 import { VolumeDrivers } from '../../../volumes/drivers.ts';
 import { VolumeStore } from '../../../volumes/store.ts';

@@ -1,6 +1,6 @@
 import type { Engine } from '../../../engine.ts';
-import type { Task } from '../../../lib/background.ts';
 import { settlesWithin, type Clock } from '../../../lib/clock.ts';
+import type { Task } from '../../../lib/concurrency/background.ts';
 import type { VolumeStore } from '../../../volumes/store.ts';
 import type { Container, MountPoint } from '../../store.ts';
 

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 
 import type { Config } from '../../../config/daemon-config.ts';
 import type { Engine } from '../../../engine.ts';
-import type { Task } from '../../../lib/background.ts';
 import { settlesWithin, type Clock } from '../../../lib/clock.ts';
+import type { Task } from '../../../lib/concurrency/background.ts';
 import { EngineError } from '../../../lib/errors.ts';
 import { namesIn } from '../../../lib/folders.ts';
 import { bufferPath } from '../../../logs/delivery/buffer-path.ts';

@@ -4,9 +4,9 @@ import { isSlice, type CgroupDriver } from '../../../host/cgroups/cgroup-driver.
 import { EngineError, refuseIf } from '../../../lib/errors.ts';
 import { sharedWith } from '../../../lib/shared-namespace.ts';
 import { wantedPorts } from '../../../networks/endpoints/ports.ts';
+import { tmpfsOptions } from '../../../oci/mounts/tmpfs-options.ts';
 import { deviceRule } from '../../../oci/resources.ts';
 import { wantedCapabilities } from '../../../oci/security/capabilities.ts';
-import { tmpfsOptions } from '../../../oci/tmpfs-options.ts';
 import { checkLimits } from '../limits/limits.ts';
 import { checkedDestination } from '../mounts/mount-points.ts';
 import { securityOptions } from '../security-option.ts';

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 
-import type { BytePath } from '../host/files/openat.ts';
-import { filesystemOf } from '../host/files/statfs.ts';
-import { EngineError } from '../lib/errors.ts';
+import type { BytePath } from '../../host/files/openat.ts';
+import { filesystemOf } from '../../host/files/statfs.ts';
+import { EngineError } from '../../lib/errors.ts';
 import { MountedTree } from './mounted-tree.ts';
 import type { OciMount } from './mounts.ts';
 

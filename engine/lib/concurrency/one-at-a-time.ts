@@ -1,4 +1,4 @@
-import { EngineError } from './errors.ts';
+import { EngineError } from '../errors.ts';
 
 /** Work that refuses to begin while it is under way. */
 export class OneAtATime {

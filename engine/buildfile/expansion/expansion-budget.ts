@@ -1,5 +1,5 @@
-import { EngineError } from '../lib/errors.ts';
-import { MAX_EXPANDED_LENGTH, MAX_EXPANSIONS, MAX_PATTERN_STEPS } from './limits.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { MAX_EXPANDED_LENGTH, MAX_EXPANSIONS, MAX_PATTERN_STEPS } from '../limits.ts';
 
 /** The work that the variables of one instruction may cost, all of its words together. Each method throws `invalid`. */
 export class ExpansionBudget {

@@ -1,6 +1,6 @@
-import type { Engine } from '../engine.ts';
-import { anyValue, booleanFilter, parseFilters } from '../http/values/filters.ts';
-import { parseTime } from '../http/values/times.ts';
+import type { Engine } from '../../engine.ts';
+import { anyValue, booleanFilter, parseFilters } from '../../http/values/filters.ts';
+import { parseTime } from '../../http/values/times.ts';
 import type { RunCache } from './run-caches.ts';
 
 const FILTERS = ['until', 'unused-for', 'id', 'type', 'inuse', 'shared', 'private'];

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
-import type { Config } from '../config/daemon-config.ts';
-import { Background } from '../lib/background.ts';
-import { systemClock } from '../lib/clock.ts';
+import type { Config } from '../../config/daemon-config.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { Background } from '../../lib/concurrency/background.ts';
 import { RunCaches } from './run-caches.ts';
 
 const OWNER = { uid: process.getuid!(), gid: process.getgid!(), mode: 0o755 };

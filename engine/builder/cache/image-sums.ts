@@ -1,4 +1,4 @@
-import type { SourceFound } from '../copies/transfer/sources.ts';
+import type { SourceFound } from '../../copies/transfer/sources.ts';
 
 /** Number of stored answers, each of which is a few hundred bytes. */
 const MAX_COUNT = 1000;

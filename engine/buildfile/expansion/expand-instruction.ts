@@ -1,4 +1,4 @@
-import type { Pair, Step } from './instruction.ts';
+import type { Pair, Step } from '../instruction.ts';
 
 type Expand = (word: string) => string;
 

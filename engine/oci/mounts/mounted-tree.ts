@@ -1,7 +1,7 @@
 import { closeSync, statSync } from 'node:fs';
 
-import { openRoot, type BytePath } from '../host/files/openat.ts';
-import { linksBelow, resolveLinks, type LinkReader } from '../host/files/resolve-links.ts';
+import { openRoot, type BytePath } from '../../host/files/openat.ts';
+import { linksBelow, resolveLinks, type LinkReader } from '../../host/files/resolve-links.ts';
 import type { OciMount } from './mounts.ts';
 
 /** A file system, and the folder where it is mounted. */

@@ -1,4 +1,4 @@
-import { sleep, type Clock } from './clock.ts';
+import { sleep, type Clock } from '../clock.ts';
 
 type Retry = Readonly<{
   clock: Clock;

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import type { Config } from '../config/schema.ts';
-import type { Policy } from '../policy.ts';
-import type { Exchange } from './exchange.ts';
+import type { Config } from '../../config/schema.ts';
+import type { Policy } from '../../policy.ts';
+import type { Exchange } from '../exchange.ts';
 
 export type CorsPolicy = Config['cors'];
 

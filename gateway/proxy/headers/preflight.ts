@@ -1,5 +1,5 @@
-import { answer } from './answer.ts';
-import type { Exchange } from './exchange.ts';
+import { answer } from '../answer.ts';
+import type { Exchange } from '../exchange.ts';
 
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE';

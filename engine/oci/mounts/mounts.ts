@@ -1,9 +1,9 @@
 import { posix } from 'node:path';
 
-import { CGROUP_ROOT, detectCgroups } from '../host/cgroups/cgroups.ts';
-import { flagsOfMount } from '../host/mounts/mount-flags.ts';
-import type { DescribedMount, SpecDescription } from './description.ts';
-import { INIT_PATH } from './init-program.ts';
+import { CGROUP_ROOT, detectCgroups } from '../../host/cgroups/cgroups.ts';
+import { flagsOfMount } from '../../host/mounts/mount-flags.ts';
+import type { DescribedMount, SpecDescription } from '../description.ts';
+import { INIT_PATH } from '../init-program.ts';
 import { tmpfsOptions } from './tmpfs-options.ts';
 
 export type OciMount = { destination: string; type: string; source: string; options: string[] };

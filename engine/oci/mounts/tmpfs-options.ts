@@ -1,4 +1,4 @@
-import { EngineError } from '../lib/errors.ts';
+import { EngineError } from '../../lib/errors.ts';
 
 /** Options that exclude each other: the last one of a row counts. */
 const SWITCHES: readonly (readonly string[])[] = [

@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '../clock.ts';
 
 type Log = { error(details: object, message: string): void };
 /** Logged beside name and error, such as `{ container: id }`. */

@@ -1,6 +1,6 @@
-import type { Image, ImageStore } from '../images/store.ts';
-import type { RunConfig } from '../records/run-config.ts';
-import { runConfigOf } from '../records/run-config.ts';
+import type { Image, ImageStore } from '../../images/store.ts';
+import type { RunConfig } from '../../records/run-config.ts';
+import { runConfigOf } from '../../records/run-config.ts';
 import type { CacheSources } from './cache-sources.ts';
 
 /**

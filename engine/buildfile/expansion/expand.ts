@@ -1,6 +1,6 @@
-import { EngineError } from '../lib/errors.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { quote } from '../go-text.ts';
 import { ExpansionBudget } from './expansion-budget.ts';
-import { quote } from './go-text.ts';
 import { withoutMatch, withReplaced } from './shell-pattern.ts';
 
 /** The parameters of an expansion. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { systemClock, type Clock } from '../clock.ts';
 import { Background } from './background.ts';
-import { systemClock, type Clock } from './clock.ts';
 
 /** Every wait is over at once. */
 const hasty: Clock = { ...systemClock, after: (_milliseconds, callback) => systemClock.after(0, callback) };

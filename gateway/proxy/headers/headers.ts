@@ -3,9 +3,9 @@ import type { TLSSocket } from 'node:tls';
 
 import type { ShownStatus } from '@gantry/limiter/types.ts';
 
-import type { Policy } from '../policy.ts';
+import type { Policy } from '../../policy.ts';
+import type { Exchange } from '../exchange.ts';
 import { exposeLimits, isOwnCors } from './cors.ts';
-import type { Exchange } from './exchange.ts';
 import { fateOf, HOP_BY_HOP } from './header-fates.ts';
 
 const IETF_HEADERS = new Set(['ratelimit', 'ratelimit-policy']);

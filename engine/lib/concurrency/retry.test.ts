@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { systemClock } from './clock.ts';
+import { systemClock } from '../clock.ts';
 import { retry } from './retry.ts';
 
 class Busy extends Error {}

@@ -2,14 +2,14 @@ import { utimesSync } from 'node:fs';
 import { chmod, chown, mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import type { Config } from '../config/daemon-config.ts';
-import type { Engine } from '../engine.ts';
-import { sha256 } from '../layers/chain-id.ts';
-import type { Background } from '../lib/background.ts';
-import { namesIn } from '../lib/folders.ts';
-import { KeyLock } from '../lib/key-lock.ts';
-import { bytesBelow } from '../trees/size.ts';
-import { Trash } from '../trees/trash.ts';
+import type { Config } from '../../config/daemon-config.ts';
+import type { Engine } from '../../engine.ts';
+import { sha256 } from '../../layers/chain-id.ts';
+import type { Background } from '../../lib/concurrency/background.ts';
+import { KeyLock } from '../../lib/concurrency/key-lock.ts';
+import { namesIn } from '../../lib/folders.ts';
+import { bytesBelow } from '../../trees/size.ts';
+import { Trash } from '../../trees/trash.ts';
 
 type Needs = Pick<Engine, 'background'> & {
   live: { current: Config };

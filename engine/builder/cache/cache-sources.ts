@@ -1,8 +1,8 @@
-import type { Engine } from '../engine.ts';
-import { childImage } from '../images/configuration/child-image.ts';
-import type { Image, ImageStore } from '../images/store.ts';
-import { EngineError } from '../lib/errors.ts';
-import { runConfigOf, type RunConfig } from '../records/run-config.ts';
+import type { Engine } from '../../engine.ts';
+import { childImage } from '../../images/configuration/child-image.ts';
+import type { Image, ImageStore } from '../../images/store.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { runConfigOf, type RunConfig } from '../../records/run-config.ts';
 
 type Needs = Pick<Engine, 'images' | 'layers' | 'clock'>;
 
