@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto';
 
 import type { Api } from '@gantry/testing/api.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 
 import { compare, type Budget, type Row } from './measure.ts';
 

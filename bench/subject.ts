@@ -2,8 +2,8 @@ import { randomFillSync } from 'node:crypto';
 import { once } from 'node:events';
 
 import type { Api } from '@gantry/testing/api.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 
 const LOG_LINES = 200_000;
 const LARGE_BYTES = 30 * 1024 * 1024;

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-import { TarWriter } from './tar-writer.ts';
+import { TarWriter } from './archives/tar-writer.ts';
 
 const BUSYBOX = '/bin/busybox';
 

@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import { usualCgroupDriver } from '@gantry/engine/host/cgroups/cgroup-driver.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { randomFrom } from './attack/random.ts';

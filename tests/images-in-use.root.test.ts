@@ -5,12 +5,12 @@ import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
 import type { Api } from '@gantry/testing/api.ts';
+import { tarList } from '@gantry/testing/archives/tar-list.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
 import type { Dockerd } from '@gantry/testing/dockerd.ts';
 import { EnginesBesideRegistries } from '@gantry/testing/registries/engines-beside.ts';
 import type { Registries } from '@gantry/testing/registries/registries.ts';
-import { tarList } from '@gantry/testing/tar-list.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import type { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf } from './build/compared.ts';

@@ -6,8 +6,8 @@ import { dirname, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 
+import { tarList } from '@gantry/testing/archives/tar-list.ts';
 import { gantry } from '@gantry/testing/own-client.ts';
-import { tarList } from '@gantry/testing/tar-list.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { packContext } from './context.ts';

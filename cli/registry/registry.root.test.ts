@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { gantry, ownClient } from '@gantry/testing/own-client.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);

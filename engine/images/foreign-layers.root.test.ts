@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
+import { FOREIGN_LAYERS, type ForeignLayer } from '@gantry/testing/archives/foreign-layers.ts';
+import { tarList } from '@gantry/testing/archives/tar-list.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
-import { FOREIGN_LAYERS, type ForeignLayer } from '@gantry/testing/foreign-layers.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
-import { tarList } from '@gantry/testing/tar-list.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const REGISTRY = '127.0.0.1:5000';

@@ -5,8 +5,8 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { busyboxArchive, busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const engine = await TestEngine.start();

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestImages } from '@gantry/testing/test-images.ts';
 
 import { SetAside } from '../trees/set-aside.ts';

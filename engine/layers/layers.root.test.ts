@@ -14,8 +14,8 @@ import {
 import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestImages } from '@gantry/testing/test-images.ts';
 
 const ID = 'ab'.repeat(32);

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
+import { TarWriter } from '../archives/tar-writer.ts';
 import type { Registries } from '../registries/registries.ts';
-import { TarWriter } from '../tar-writer.ts';
 
 type Kind = 'VolumeDriver' | 'authz' | 'NetworkDriver';
 const TYPES: Readonly<Record<Kind, readonly string[]>> = {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
 import { ApiError, ConnectionError } from '@gantry/client/connection.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { agree, CGROUP_PARENT } from './agreement.ts';

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { Registries, type Descriptor } from '@gantry/testing/registries/registries.ts';
 import type { Fault } from '@gantry/testing/registries/registry-worker.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const PLAIN = '127.0.0.1:5000';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 /** Names that every JavaScript object has: a look-up in a plain object finds them. */

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-import { tarList } from '@gantry/testing/tar-list.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { tarList } from '@gantry/testing/archives/tar-list.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 /** Names that every JavaScript object has, and one that none has. */

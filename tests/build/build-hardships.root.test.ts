@@ -7,8 +7,8 @@ import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { endProcess } from '@gantry/testing/daemon-process.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf, type Files } from './compared.ts';

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { internalWord } from '@gantry/testing/internal-words.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf, type Files } from './compared.ts';

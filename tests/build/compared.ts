@@ -1,5 +1,5 @@
 import type { Api } from '@gantry/testing/api.ts';
-import { TarWriter, type TarEntry } from '@gantry/testing/tar-writer.ts';
+import { TarWriter, type TarEntry } from '@gantry/testing/archives/tar-writer.ts';
 
 export type Line = {
   stream?: string;

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
 import type { Api } from '@gantry/testing/api.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { busyboxArchive, imageArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Summary = {

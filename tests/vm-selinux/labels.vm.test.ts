@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
-import { tarList } from '@gantry/testing/tar-list.ts';
+import { tarList } from '@gantry/testing/archives/tar-list.ts';
 
 import { BothEngines, type Side } from '../clients/both-engines.ts';
 import { said } from '../vm/said.ts';

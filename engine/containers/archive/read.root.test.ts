@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
-import { tarList, type Listed } from '@gantry/testing/tar-list.ts';
+import { tarList, type Listed } from '@gantry/testing/archives/tar-list.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Stat = { name: string; size: number; mode: number; mtime: string; linkTarget: string };

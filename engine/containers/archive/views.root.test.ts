@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 /** More than twice as many as there are threads, so that several have a view of the same container. */

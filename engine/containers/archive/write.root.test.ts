@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 
-import { tarList, type Listed } from '@gantry/testing/tar-list.ts';
-import { TarWriter, type TarEntry } from '@gantry/testing/tar-writer.ts';
+import { tarList, type Listed } from '@gantry/testing/archives/tar-list.ts';
+import { TarWriter, type TarEntry } from '@gantry/testing/archives/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const TAR = { headers: { 'Content-Type': 'application/x-tar' } };

@@ -4,9 +4,9 @@ import { after, before, suite, test } from 'node:test';
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import { sha256 } from '@gantry/engine/layers/chain-id.ts';
 import type { Api } from '@gantry/testing/api.ts';
+import { tarList } from '@gantry/testing/archives/tar-list.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { tarList } from '@gantry/testing/tar-list.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Image = Record<string, unknown> & { Config: Record<string, unknown>; RootFS: { Layers: string[] } };

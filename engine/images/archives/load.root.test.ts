@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync, gzipSync, zstdCompressSync } from 'node:zlib';
 
+import { TarWriter, type TarEntry } from '@gantry/testing/archives/tar-writer.ts';
 import { busyboxArchive, busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
-import { TarWriter, type TarEntry } from '@gantry/testing/tar-writer.ts';
 import { TestImages } from '@gantry/testing/test-images.ts';
 
 import { mountTmpfs, unmount } from '../../host/mounts/mount.ts';

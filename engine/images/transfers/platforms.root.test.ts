@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
 import { Api } from '@gantry/testing/api.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { EnginesBesideRegistries } from '@gantry/testing/registries/engines-beside.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 
 const PLAIN = '127.0.0.1:5000';
 const WITH_NAMES = '127.0.0.1:5002';

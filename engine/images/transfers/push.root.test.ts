@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
 
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
 import type { Dockerd } from '@gantry/testing/dockerd.ts';
 import { EnginesBesideRegistries } from '@gantry/testing/registries/engines-beside.ts';
 import type { Registries } from '@gantry/testing/registries/registries.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import type { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Line = { status?: string; id?: string; error?: string; aux?: { Tag: string; Digest: string; Size: number } };

@@ -9,8 +9,8 @@ import { gzipSync } from 'node:zlib';
 
 import { chooseImages, saveImages } from '@gantry/engine/images/archives/save.ts';
 import { archiveSource } from '@gantry/engine/layers/archive-source.ts';
+import { TarWriter, type TarEntry } from '@gantry/testing/archives/tar-writer.ts';
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
-import { TarWriter, type TarEntry } from '@gantry/testing/tar-writer.ts';
 import { TestImages } from '@gantry/testing/test-images.ts';
 
 const noise = randomBytes(300_000);

@@ -24,7 +24,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { TarWriter, type TarEntry } from '@gantry/testing/tar-writer.ts';
+import { TarWriter, type TarEntry } from '@gantry/testing/archives/tar-writer.ts';
 
 import { getXattr, setXattr } from '../../host/files/xattr.ts';
 import { LayerExtractor } from './extract.ts';

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const [NAME, PASSWORD] = ['ali ce', 'p@ss-of-proxy'];

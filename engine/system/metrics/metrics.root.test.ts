@@ -4,9 +4,9 @@ import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import type { Api } from '@gantry/testing/api.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);

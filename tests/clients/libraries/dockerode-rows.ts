@@ -1,8 +1,8 @@
 import { PassThrough, type Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 
-import { tarList } from '@gantry/testing/tar-list.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { tarList } from '@gantry/testing/archives/tar-list.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import type Docker from 'dockerode';
 
 /** The calls of a program that uses dockerode, with their results: the same from both engines. */

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer, text } from 'node:stream/consumers';
 
-import { tarList } from '@gantry/testing/tar-list.ts';
+import { tarList } from '@gantry/testing/archives/tar-list.ts';
 import { GenericContainer, Network, Wait, type StartedTestContainer } from 'testcontainers';
 
 const SERVE = 'echo served >/tmp/index.html; echo serving; exec httpd -f -p 80 -h /tmp';

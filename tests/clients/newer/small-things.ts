@@ -1,5 +1,5 @@
 import { unframe } from '@gantry/client/frames.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 
 import { docker, placed, type Side } from '../both-engines.ts';
 import type { NewerRow } from '../newer-rows.ts';

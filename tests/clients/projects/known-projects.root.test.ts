@@ -6,8 +6,8 @@ import { dirname, join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 
 import { BothEngines, COMMAND_LINES, docker, normalised, type Side } from '../both-engines.ts';
 import { differences } from '../differences.ts';

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { listSpreads } from './list-spreads.ts';
 
 test('no daemon spreads a list into arguments: a long one overflows the stack', () => {
-  const root = dirname(import.meta.dirname);
+  const root = dirname(dirname(import.meta.dirname));
   const files = globSync(
     ['engine', 'gateway', 'limiter', 'template'].map((name) => `${name}/**/*.ts`),
     {

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { tableLookups } from './table-lookups.ts';
 
 test('no daemon looks up names in a plain object: every object has some', () => {
-  const root = dirname(import.meta.dirname);
+  const root = dirname(dirname(import.meta.dirname));
   const files = globSync(
     ['engine', 'gateway', 'limiter', 'template'].map((name) => `${name}/**/*.ts`),
     {

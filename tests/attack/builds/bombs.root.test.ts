@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { build, contextOf } from '../build/compared.ts';
+import { build, contextOf } from '../../build/compared.ts';
 
 const MB = 1024 * 1024;
 /** Growth of the daemon, for an archive of four times the disk. */

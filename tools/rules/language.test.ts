@@ -6,13 +6,13 @@ import { test } from 'node:test';
 
 import { findHiddenSubjects } from './language.ts';
 
-const root = dirname(import.meta.dirname);
+const root = dirname(dirname(import.meta.dirname));
 const MAX_SUBJECT_LENGTH = 72;
 
 test('comments, test names and constants of the tree name their subject', () => {
   const paths = execFileSync('git', ['ls-files', '*.ts', '*.c', '*.h'], { cwd: root, encoding: 'utf8' }).split('\n');
   const findings = paths
-    .filter((path) => path !== '' && !path.startsWith('tools/language'))
+    .filter((path) => path !== '' && !path.startsWith('tools/rules/language'))
     .flatMap((path) =>
       findHiddenSubjects(path, readFileSync(join(root, path), 'utf8')).map(
         ({ line, reason, text }) => `${path}:${line}: ${reason}: ${text}`,

@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 
 const execute = promisify(execFile);
 const here = import.meta.dirname;
-const SANITIZED = join(here, '../../build/gantry-resolver-sanitized');
+const SANITIZED = join(here, '../../../build/gantry-resolver-sanitized');
 const SEED = Number(process.env.GANTRY_ATTACK_SEED ?? Date.now() % 1_000_000);
 const QUESTIONS = Number(process.env.GANTRY_QUESTIONS ?? 2000);
 const PORT = 5353;
@@ -53,7 +53,7 @@ suite('the resolver under the address and undefined-behaviour sanitizers', { con
   let container: ChildProcess;
   let control: Socket;
   before(async () => {
-    const built = spawnSync('make', ['-s', '-C', join(here, '../../shim'), 'sanitized'], { encoding: 'utf8' });
+    const built = spawnSync('make', ['-s', '-C', join(here, '../../../shim'), 'sanitized'], { encoding: 'utf8' });
     assert.equal(built.status, 0, built.stderr);
     folder = mkdtempSync(join(tmpdir(), 'gantry-resolver-'));
     const script = 'ip link set lo up; echo up; exec sleep 100000';
@@ -106,7 +106,7 @@ suite('the resolver under the address and undefined-behaviour sanitizers', { con
     t.diagnostic(`GANTRY_ATTACK_SEED=${SEED}`);
     const before = workers();
 
-    t.diagnostic(await inContainer(join(here, 'hostile-names.ts'), String(PORT), String(SEED), String(QUESTIONS)));
+    t.diagnostic(await inContainer(join(here, '../hostile-names.ts'), String(PORT), String(SEED), String(QUESTIONS)));
 
     assert.deepEqual(workers(), before, 'it has begun anew');
     assert.equal(await inContainer('-e', SILENT), '1');

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
 
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { busyboxLayer } from '@gantry/testing/busybox-image.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { build, contextOf, type Files } from '../build/compared.ts';
+import { build, contextOf, type Files } from '../../build/compared.ts';
 
 const TAR = { headers: { 'Content-Type': 'application/x-tar' } };
 const encode = (value: unknown): string => encodeURIComponent(JSON.stringify(value));

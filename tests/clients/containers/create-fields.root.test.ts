@@ -4,9 +4,9 @@ import { after, before, suite, test } from 'node:test';
 import { unframe } from '@gantry/client/frames.ts';
 import { detectCgroups, removeCgroup } from '@gantry/engine/host/cgroups/cgroups.ts';
 
-import { BothEngines, normalised, placed, type Side } from './both-engines.ts';
+import { BothEngines, normalised, placed, type Side } from '../both-engines.ts';
+import { differences } from '../differences.ts';
 import { besides, configFields, hostConfigFields, PARENT, type Probe } from './create-fields.ts';
-import { differences } from './differences.ts';
 import { makeOthers } from './run-row.ts';
 
 type Shown = { Config: Record<string, unknown>; HostConfig: Record<string, unknown>; Mounts: unknown };

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
-import { BothEngines } from './both-engines.ts';
-import { differences } from './differences.ts';
+import { BothEngines } from '../both-engines.ts';
+import { differences } from '../differences.ts';
 import { runFlags } from './run-flags.ts';
 import { makeOthers, runRow } from './run-row.ts';
 

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
+import { tarList } from '@gantry/testing/archives/tar-list.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
 import { ownClient } from '@gantry/testing/own-client.ts';
-import { tarList } from '@gantry/testing/tar-list.ts';
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
 
-import { BothEngines, normalised, type Said, type Side } from './both-engines.ts';
+import { BothEngines, normalised, type Said, type Side } from '../both-engines.ts';
 import { COPIES, type CopyRow } from './copy-rows.ts';
 
 const execute = promisify(execFile);

@@ -3,10 +3,10 @@ import { readdir } from 'node:fs/promises';
 import { after, before, suite, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 
-import { TarWriter } from '@gantry/testing/tar-writer.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { build, contextOf } from '../build/compared.ts';
+import { build, contextOf } from '../../build/compared.ts';
 
 /** `answers`: of so many other requests at least, while the build goes on. */
 type Row = Readonly<{ what: string; context: () => Buffer; answer: RegExp; answers?: number }>;

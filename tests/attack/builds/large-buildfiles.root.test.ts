@@ -3,7 +3,7 @@ import { after, before, suite, test } from 'node:test';
 
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { build, contextOf, type Files } from '../build/compared.ts';
+import { build, contextOf, type Files } from '../../build/compared.ts';
 
 /** `answers`: of so many other requests at least, while the build goes on. */
 type Row = Readonly<{ what: string; files: Files; refusal: RegExp; answers?: number }>;

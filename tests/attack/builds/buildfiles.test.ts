@@ -9,7 +9,7 @@ import { planOf } from '@gantry/engine/buildfile/stages.ts';
 import { EngineError } from '@gantry/engine/lib/errors.ts';
 import { EMPTY_CONFIG } from '@gantry/engine/records/run-config.ts';
 
-import { Dice } from './random.ts';
+import { Dice } from '../random.ts';
 
 /** More by hand: `GANTRY_BUILDFILES=1000000 ./gantry test tests/attack`. */
 const FILES = Number(process.env.GANTRY_BUILDFILES ?? 3000);

@@ -5,13 +5,13 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 
+import { TarWriter, type TarEntry } from '@gantry/testing/archives/tar-writer.ts';
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
 import { internalWord } from '@gantry/testing/internal-words.ts';
-import { TarWriter, type TarEntry } from '@gantry/testing/tar-writer.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { Dice } from './random.ts';
-import { mutated } from './requests.ts';
+import { Dice } from '../random.ts';
+import { mutated } from '../requests.ts';
 
 /** More by hand: `GANTRY_ARCHIVES=1000 ./gantry test tests/attack`. */
 const ARCHIVES = Number(process.env.GANTRY_ARCHIVES ?? 300);

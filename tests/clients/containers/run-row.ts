@@ -1,4 +1,4 @@
-import { docker, normalised, type Side } from './both-engines.ts';
+import { docker, normalised, type Side } from '../both-engines.ts';
 import type { Row } from './run-flags.ts';
 
 /** The output and the result of a command line; `inspect` is the status of the answer if there is no container. */
