@@ -15,6 +15,7 @@ import { OF_MEMBERS, type Case, type Extra } from '@gantry/testing/status-rows/r
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { ENDPOINTS } from './endpoints.ts';
+import { isBelow, NEWEST, type ApiVersion } from './versions/api-version.ts';
 
 type Asked = { status: number; headers: IncomingMessage['headers']; raw: Buffer };
 
@@ -26,9 +27,17 @@ const NOT_BUILT = 501;
 const ROWS = ENDPOINTS.map((endpoint) => ({ ...endpoint, ...STATUS_ROWS[endpoint.name] }));
 const SPECIFIED = ROWS.filter(({ since }) => since === undefined);
 
-/** Asks for `rows` at a version, in a world of its own. */
-function suiteOf(title: string, version: `1.${number}`, rows: typeof ROWS, outside: typeof OUTSIDE_OF_ENDPOINTS): void {
-  suite(title, { concurrency: false }, () => {
+/** 1.24 is the specification; each other version is one that clients pin, or the newest. */
+const VERSIONS: readonly ApiVersion[] = ['1.24', '1.30', '1.40', '1.44', '1.51', NEWEST];
+
+suite('statuses by version', { concurrency: 2 }, () => {
+  for (const version of VERSIONS) suiteAt(version);
+});
+
+/** Sends the rows at a version to a daemon of its own. */
+function suiteAt(version: ApiVersion): void {
+  const isSpecified = version === VERSIONS[0];
+  suite(`statuses at ${version}`, { concurrency: false }, () => {
     let engine: TestEngine;
     let registries: Registries;
     const ids = new Map<string, string>();
@@ -47,23 +56,35 @@ function suiteOf(title: string, version: `1.${number}`, rows: typeof ROWS, outsi
       await engine[Symbol.asyncDispose]();
     });
 
-    for (const [index, { name, method, cases }] of rows.entries()) {
-      for (const [status, why, path, extra] of cases) {
-        const expected = version === '1.24' ? status : (extra?.newer ?? status);
-        test(`${index + 1} ${name} answers ${expected}: ${why}`, async () => {
-          await checkCase(method, [expected, why, path, extra]);
+    for (const [index, { name, method, path, since, cases }] of ROWS.entries()) {
+      if (since !== undefined && isBelow(version, since)) {
+        test(`${index + 1} ${name} answers 400: it came with ${since}`, async () => {
+          const answer = await ask(engine, method, path.replaceAll(/\{(\w+)\}/g, 'x'), {}, version);
+
+          assert.equal(answer.status, 400);
+          assertRefusal(method, answer);
+          assert.match(answer.raw.toString(), new RegExp(`requires minimum API version ${since}`));
+        });
+        continue;
+      }
+      for (const each of cases.filter(([, , , extra]) => isSent(extra, version))) {
+        const expected = expectedAt(each, version);
+        test(`${index + 1} ${name} answers ${expected[0]}: ${expected[1]}`, async () => {
+          await checkCase(method, expected);
         });
       }
     }
 
-    for (const [method, status, why, path, extra] of outside) {
+    for (const [method, status, why, path, extra] of isSpecified ? OUTSIDE_OF_ENDPOINTS : []) {
       test(`${method} ${path} answers ${status}: ${why}`, async () => {
         await checkCase(method, [status, why, path, extra]);
       });
     }
 
     async function checkCase(method: string, [status, , path, extra = {}]: Case): Promise<void> {
-      const before = await stateOf(engine);
+      // One version proves that a refusal changes nothing: the others share its operations.
+      const isStateCompared = isSpecified && status >= 300 && extra.changes !== true;
+      const before = isStateCompared ? await stateOf(engine) : undefined;
 
       const answer = await ask(
         engine,
@@ -78,13 +99,27 @@ function suiteOf(title: string, version: `1.${number}`, rows: typeof ROWS, outsi
       if (status === 304) assert.equal(answer.raw.length, 0);
       else if (status >= 400 && extra.type === undefined) assertRefusal(method, answer);
       else if (status !== 204) assert.equal(typeOf(answer), extra.type ?? 'application/json');
-      if (status >= 300 && extra.changes !== true) assert.deepEqual(await stateOf(engine), before);
+      if (isStateCompared) assert.deepEqual(await stateOf(engine), before);
     }
   });
 }
 
-suiteOf('the statuses of the specification', '1.24', SPECIFIED, OUTSIDE_OF_ENDPOINTS);
-suiteOf('the statuses at 1.41', '1.41', ROWS, []);
+function isSent({ since, until, slow }: Extra = {}, version: ApiVersion): boolean {
+  if (slow === true && version !== VERSIONS[0]) return false;
+  return (since === undefined || !isBelow(version, since)) && (until === undefined || isBelow(version, until));
+}
+
+/** The case with the status and content type of this version. */
+function expectedAt([status, why, path, extra = {}]: Case, version: ApiVersion): Case {
+  const { newer, eras = {} } = extra;
+  const all = Object.entries({ ...(newer !== undefined && { '1.25': { status: newer } }), ...eras }) as [
+    ApiVersion,
+    { status?: number; type?: string },
+  ][];
+  const reached = all.filter(([from]) => !isBelow(version, from)).map(([, era]) => era);
+  const era = Object.assign({ status, type: extra.type }, ...reached) as { status: number; type: string | undefined };
+  return [era.status, why, path, { ...extra, ...(era.type !== undefined && { type: era.type }) }];
+}
 
 test('every status that the specification lists is brought about, or it is said why not', () => {
   assert.equal(SPECIFIED.length, 78);
@@ -183,7 +218,8 @@ async function ask(engine: TestEngine, method: string, path: string, extra: Extr
   });
   sent.on('response', (response) => {
     const { statusCode: status = 0, headers } = response;
-    const isLive = path === '/events' || (status === 200 && headers['content-type']?.includes('raw-stream') === true);
+    const isLive =
+      path === '/events' || (status === 200 && /raw-stream|multiplexed-stream/.test(headers['content-type'] ?? ''));
     if (isLive && !path.startsWith('/exec/')) {
       response.destroy();
       outcome.resolve({ status, headers, raw: Buffer.alloc(0) });

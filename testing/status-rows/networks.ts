@@ -18,7 +18,7 @@ export const networkRows = {
     cases: [
       [201, 'made', '/networks/create', { body: { Name: 'mine' } }],
       [403, 'a predefined name', '/networks/create', { body: { Name: 'bridge' } }],
-      [404, 'an unknown driver', '/networks/create', { body: { Name: 'other', Driver: 'nope' } }],
+      [404, 'an unknown driver', '/networks/create', { body: { Name: 'other', Driver: 'nope' }, slow: true }],
       [400, 'no name', '/networks/create', { body: {} }],
       [409, 'the name is taken', '/networks/create', { body: { Name: 'mine', CheckDuplicate: true } }],
     ],

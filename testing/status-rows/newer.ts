@@ -2,7 +2,7 @@ import { filters, missing, NOT_BUILT, type StatusRow, type StatusRows } from './
 
 const later = (path: string): StatusRow => ({ statuses: [200], never: NOT_BUILT, cases: [missing(path)] });
 
-/** Endpoints of versions above 1.24, asked at 1.41. */
+/** Endpoints of versions above 1.24. */
 export const newerRows = {
   'POST /containers/prune': {
     statuses: [200, 409, 500],

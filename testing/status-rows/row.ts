@@ -1,3 +1,8 @@
+import type { ApiVersion } from '@gantry/engine/http/versions/api-version.ts';
+
+/** A version from which the expected status or content type differs. */
+type Era = Readonly<{ status?: number; type?: string }>;
+
 /** The parts of a request besides its method and path. */
 export type Extra = {
   /** A text or bytes are sent unchanged, anything else as JSON. */
@@ -7,8 +12,16 @@ export type Extra = {
   type?: string;
   /** A refusal that leaves its mark: a start that failed is told by inspect and events. */
   changes?: true;
-  /** The status for clients of newer versions. */
+  /** The status from 1.25 on. */
   newer?: number;
+  /** Expectations by the version from which they hold. */
+  eras?: Readonly<Record<ApiVersion, Era>>;
+  /** The first version at which the request is sent. */
+  since?: ApiVersion;
+  /** The first version at which the request is no longer sent. */
+  until?: ApiVersion;
+  /** The answer takes seconds: sent at the first version alone. */
+  slow?: true;
 };
 
 /** The status, why it is that one, and the path that brings it about; `{exec}` and so on stand for ids of the world. */

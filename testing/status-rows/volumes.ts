@@ -15,7 +15,7 @@ export const volumeRows = {
       [201, 'made', '/volumes/create', { body: { Name: 'made' } }],
       [201, 'it is there', '/volumes/create', { body: { Name: 'used' } }],
       [400, 'a body that is not JSON', '/volumes/create', { body: '{', headers: JSON_TYPE }],
-      [500, 'an unknown driver', '/volumes/create', { body: { Name: 'x', Driver: 'nope' } }],
+      [500, 'an unknown driver', '/volumes/create', { body: { Name: 'x', Driver: 'nope' }, slow: true }],
       [400, 'an invalid name', '/volumes/create', { body: { Name: '../x' } }],
       [
         400,
