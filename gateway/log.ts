@@ -4,6 +4,7 @@ import type { Caller, Endpoint, LimitName, Refusal } from '@gantry/limiter/types
 import { type Logger, pino } from 'pino';
 
 import type { Config } from './config/schema.ts';
+import type { Policy } from './policy.ts';
 
 /** The most that waits for a reader. */
 const WAITING_BYTES = 1024 ** 2;
@@ -25,6 +26,7 @@ export class GatewayLog {
   #away: { readonly sinceMs: number; toldMs: number; failures: number } | undefined;
   readonly #lately = new Map<string, { atMs: number; left: number }>();
   readonly #nowMs: () => number;
+  #isForgottenProxyTold = false;
 
   /** `nowMs` must not jump when the clock of the machine is set. */
   constructor({ level, requests }: Config['log'], logger?: Logger, nowMs = () => performance.now()) {
@@ -81,6 +83,19 @@ export class GatewayLog {
     const { sinceMs, failures } = this.#away;
     this.#away = undefined;
     this.logger.info({ failures, seconds: Math.round(this.#nowMs() - sinceMs) / 1000 }, 'the store answers again');
+  }
+
+  /** Once: everybody may send the header, but behind a proxy that was forgotten all clients count as one. */
+  unbelieved({ trusted }: Pick<Policy, 'trusted'>, peer: string): void {
+    if (this.#isForgottenProxyTold || trusted.trusts(peer)) return;
+    this.#isForgottenProxyTold = true;
+    this.logger.warn({ peer }, 'X-Forwarded-For is not believed: its sender is none of trustProxy');
+  }
+
+  noProxyHeader(peer: string): void {
+    const repeated = this.#left(`no proxy header ${peer}`);
+    if (repeated !== undefined)
+      this.logger.error({ peer, repeated }, 'a connection of a trusted proxy begins without the PROXY protocol');
   }
 
   failure(what: 'store' | 'upstream' | 'identity source', error: unknown): void {

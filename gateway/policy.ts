@@ -46,7 +46,7 @@ export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint
     introspection: introspectionFor(config, primary, before),
     credentials: new CredentialPlaces(config.credentials),
     networks: new Networks(config.networks),
-    trusted: new TrustedProxies(config.trustProxy),
+    trusted: new TrustedProxies(config.trustProxy, config.clientAddress),
     refusal: { status: config.refusal.status },
     versions: new ApiVersions(config.apiVersions),
     graphqlCost: new GraphqlCost(config.secondary.graphqlCost),

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { problemsOf } from '@gantry/limiter/rules.ts';
 
-import { cidrProblem, isLoopback } from '../identity/address.ts';
+import { cidrProblem, isForwardedFor, isLoopback } from '../identity/address.ts';
 import { callerKey } from '../identity/caller-key.ts';
 import { rangesOf } from '../identity/networks.ts';
 import { templateProblem } from '../routes/table.ts';
@@ -23,6 +23,8 @@ export function crossCheck(config: Config): Problem[] {
     const problem = cidrProblem(range);
     if (problem !== undefined) wrong(['trustProxy', index], problem);
   }
+  if (config.clientAddress.hops !== undefined && !isForwardedFor(config.clientAddress.header))
+    wrong(['clientAddress', 'hops'], 'it counts entries of X-Forwarded-For, and clientAddress.header is another one');
   checkRoutes(config, wrong);
   checkIdentities(config.identities, wrong);
   checkIntrospection(config, wrong);

@@ -1,7 +1,7 @@
 import { CATEGORIES, LIMITS } from '@gantry/limiter/types.ts';
 import { type Static, Type } from 'typebox';
 
-import { Listen, Sizes, Timeouts, Tls } from './settings/connections.ts';
+import { ClientAddress, Listen, Sizes, Timeouts, Tls } from './settings/connections.ts';
 import { Credentials, Identities, Introspection, Network, Override } from './settings/identities.ts';
 import { CategorySettings, Limits, Secondary, ShadowRoute } from './settings/limits.ts';
 import { Store } from './settings/store.ts';
@@ -33,7 +33,8 @@ export const Config = Type.Object(
       description:
         "browsers: preflights spend no quota and are the upstream's to answer (pass), or the gateway lets pages of all origins read and send (own); off: like other requests",
     }),
-    trustProxy: list('addresses or CIDR ranges whose X-Forwarded-For is believed'),
+    trustProxy: list('addresses or CIDR ranges of proxies that are believed'),
+    clientAddress: ClientAddress,
     limits: Limits,
     categories: Type.Object(
       Object.fromEntries(CATEGORIES.map((name) => [name, CategorySettings])) as {

@@ -1,4 +1,7 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIP } from 'node:net';
+
+import type { Config } from '../config/schema.ts';
 
 /** The problem of an address or CIDR range; undefined: none. */
 export function cidrProblem(range: string): string | undefined {
@@ -31,26 +34,44 @@ export class AddressRanges {
   }
 }
 
-/** The proxies whose X-Forwarded-For is believed. */
-export class TrustedProxies {
-  readonly #ranges: AddressRanges;
+export function isForwardedFor(header: string): boolean {
+  return header.toLowerCase() === 'x-forwarded-for';
+}
 
-  constructor(ranges: readonly string[]) {
+/** The proxies that are believed when they name their client. */
+export class TrustedProxies {
+  /** They name it in X-Forwarded-For, a list; else in a header with one address. */
+  readonly usesList: boolean;
+  readonly #ranges: AddressRanges;
+  readonly #header: string;
+  readonly #hops: number | undefined;
+
+  constructor(ranges: readonly string[], { header, hops }: Pick<Config['clientAddress'], 'header' | 'hops'>) {
     this.#ranges = new AddressRanges(ranges);
+    this.#header = header.toLowerCase();
+    this.#hops = hops;
+    this.usesList = isForwardedFor(header);
   }
 
   trusts(address: string): boolean {
     return this.#ranges.has(address);
   }
 
+  /** Finds the sender's address. A header that names none leaves the proxy's own. */
+  clientOf(peer: string, headers: IncomingHttpHeaders): string {
+    const value = headers[this.#header];
+    if (value === undefined || !this.trusts(peer)) return peer;
+    if (!this.usesList) return addressIn(String(value).trim()) ?? peer;
+    return this.#hops === undefined
+      ? this.#lastStranger(peer, String(value))
+      : entryFromEnd(peer, String(value), this.#hops);
+  }
+
   /**
-   * Finds the sender's address: read from the right, the first address that is not one of our proxies.
-   *
-   * Entries further left were written by the sender. An entry that is no address ends the walk at the last proxy:
-   * from there on nothing can be believed.
+   * Read from the right, the first address that is not one of our proxies. Entries further left were written by the sender. An entry
+   * that is no address ends the walk at the last proxy: from there on nothing can be believed.
    */
-  clientOf(peer: string, forwardedFor: string | undefined): string {
-    if (forwardedFor === undefined || !this.trusts(peer)) return peer;
+  #lastStranger(peer: string, forwardedFor: string): string {
     let client = peer;
     let end = forwardedFor.length;
     while (end >= 0) {
@@ -63,6 +84,17 @@ export class TrustedProxies {
     }
     return client;
   }
+}
+
+/** The entry that the outermost of so many proxies wrote. With fewer entries, the first one. */
+function entryFromEnd(peer: string, forwardedFor: string, hops: number): string {
+  let client = peer;
+  for (const entry of forwardedFor.split(',').slice(-hops).toReversed()) {
+    const address = addressIn(entry.trim());
+    if (address === undefined) return client;
+    client = address;
+  }
+  return client;
 }
 
 /** Some proxies add the port: `192.0.2.1:1234`, `[2001:db8::1]:1234`. */

@@ -13,9 +13,10 @@ import { pointsByHead, readGraphql } from './bodies/graphql-body.ts';
 import { HeldBody } from './bodies/held-body.ts';
 import type { ClientResponse } from './client-response.ts';
 import { Connection, endLingering, MAX_PARALLEL } from './connections/connection.ts';
+import { peerOf } from './connections/peer.ts';
 import { endDecision, type Exchange } from './exchange.ts';
 import { forward } from './forward.ts';
-import { hasBody, peerOf } from './headers/headers.ts';
+import { hasBody } from './headers/headers.ts';
 import { answerPreflight, isPreflight } from './headers/preflight.ts';
 import { problemOf } from './problem.ts';
 import { answerRateLimit } from './rate-limit.ts';
@@ -39,7 +40,9 @@ export function handleRequest(
   if (req.socket.destroyed) return; // it was read together with the request for which the connection was closed
   const { policy } = gateway;
   const connection = gateway.connections.get(req.socket) ?? new Connection(req.socket);
-  const address = policy.trusted.clientOf(peerOf(req), req.headers['x-forwarded-for'] as string | undefined);
+  const peer = peerOf(req);
+  const address = policy.trusted.clientOf(peer, req.headers);
+  if (address === peer && req.headers['x-forwarded-for'] !== undefined) gateway.log.unbelieved(policy, peer);
   const exchange: Exchange = {
     gateway,
     policy,

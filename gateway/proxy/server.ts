@@ -13,8 +13,10 @@ import { countAnswer } from '../metrics.ts';
 import { anonymousCaller } from '../policy.ts';
 import { ClientResponse } from './client-response.ts';
 import { Connection, endLingering } from './connections/connection.ts';
+import { peerOf } from './connections/peer.ts';
+import { takeProxyHeaders } from './connections/proxy-protocol.ts';
 import { closeExchange, handleRequest } from './handle.ts';
-import { hasBody, peerOf } from './headers/headers.ts';
+import { hasBody } from './headers/headers.ts';
 
 type ParseError = Error & { code?: string };
 
@@ -71,6 +73,7 @@ export function createProxyServer(gateway: Gateway, isTls = false): Server | Tls
   });
   server.on('secureConnection', (socket: Socket) => opened(gateway, socket));
   server.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy());
+  takeProxyHeaders(gateway, server, CLIENT_HEADERS_TIMEOUT_MS);
   return server;
 }
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 
-import { closed, count } from './values.ts';
+import { closed, count, patterned } from './values.ts';
 
 export const Listen = Type.String({ minLength: 1 });
 
@@ -10,6 +10,28 @@ export const Tls = Type.Object(
     keyFile: Type.String({ description: 'its key in PEM' }),
   },
   { ...closed, description: 'the certificate of addresses with tls:, read again with the settings' },
+);
+
+export const ClientAddress = Type.Object(
+  {
+    header: patterned('^[A-Za-z0-9-]{1,64}$', 'the name of a header', {
+      default: 'X-Forwarded-For',
+      description: 'X-Forwarded-For, or a header with one address, such as X-Real-IP or CF-Connecting-IP',
+    }),
+    hops: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 32,
+        description:
+          'the client is this entry of X-Forwarded-For, counted from its end; default: the last one that is none of trustProxy',
+      }),
+    ),
+    proxyProtocol: Type.Boolean({
+      default: false,
+      description: 'their connections begin with the PROXY protocol, version 1 or 2',
+    }),
+  },
+  { ...closed, default: {}, description: 'how the proxies of trustProxy name the client' },
 );
 
 export const Timeouts = Type.Object(

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { addressGroup } from '@gantry/limiter/primary.ts';
 
 import type { Policy } from '../../policy.ts';
-import { peerOf } from '../headers/headers.ts';
+import { peerOf } from './peer.ts';
 
 /** The default limit of one address is a quarter of all connections, and at least this number. */
 const MIN_COUNT = 32;

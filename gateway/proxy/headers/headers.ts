@@ -4,6 +4,7 @@ import type { TLSSocket } from 'node:tls';
 import type { ShownStatus } from '@gantry/limiter/types.ts';
 
 import type { Policy } from '../../policy.ts';
+import { peerOf } from '../connections/peer.ts';
 import type { Exchange } from '../exchange.ts';
 import { exposeLimits, isOwnCors } from './cors.ts';
 import { fateOf, HOP_BY_HOP } from './header-fates.ts';
@@ -12,7 +13,7 @@ const IETF_HEADERS = new Set(['ratelimit', 'ratelimit-policy']);
 const NOT_IN_TRAILERS = new Set(['content-length', 'retry-after']);
 
 /** The request's headers for the upstream: name, value, name, value. */
-export function requestHeaders({ req, policy, target }: Exchange): string[] {
+export function requestHeaders({ req, policy, target, address }: Exchange): string[] {
   const { rawHeaders } = req;
   const peer = peerOf(req);
   const trusted = policy.trusted.trusts(peer);
@@ -31,8 +32,9 @@ export function requestHeaders({ req, policy, target }: Exchange): string[] {
     headers.push(name, lower === 'host' ? (target.authority ?? rawHeaders[at + 1]!) : rawHeaders[at + 1]!);
   }
   const host = target.authority ?? req.headers.host;
-  const before = trusted ? req.headers['x-forwarded-for'] : undefined;
-  headers.push('x-forwarded-for', before === undefined ? peer : `${String(before)}, ${peer}`);
+  const before = trusted && policy.trusted.usesList ? req.headers['x-forwarded-for'] : undefined;
+  const chain = before ?? (address === peer ? undefined : address);
+  headers.push('x-forwarded-for', chain === undefined ? peer : `${String(chain)}, ${peer}`);
   if (!trusted || req.headers['x-forwarded-proto'] === undefined) {
     headers.push('x-forwarded-proto', (req.socket as TLSSocket).encrypted ? 'https' : 'http');
   }
@@ -45,12 +47,6 @@ export function requestHeaders({ req, policy, target }: Exchange): string[] {
 export function hasBody(req: IncomingMessage): boolean {
   const length = req.headers['content-length'];
   return length === undefined ? req.headers['transfer-encoding'] !== undefined : length !== '0';
-}
-
-/** A client on a Unix socket has no address; it is on this machine. */
-export function peerOf({ socket }: Pick<IncomingMessage, 'socket'>): string {
-  const address = socket.remoteAddress ?? '127.0.0.1';
-  return address.startsWith('::ffff:') ? address.slice(7) : address;
 }
 
 /** The upstream's headers for the client, the rate limit's in the place of its own. */
