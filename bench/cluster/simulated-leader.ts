@@ -7,6 +7,7 @@ import { QUOTA_BYTES } from '@gantry/engine/cluster/etcd/flags.ts';
 import type { Etcd } from '@gantry/engine/cluster/etcd/gateway.ts';
 import { Election } from '@gantry/engine/cluster/leader/election.ts';
 import { Leadership } from '@gantry/engine/cluster/leader/leadership.ts';
+import type { WriteArguments, WriteName } from '@gantry/engine/cluster/leader/write-schemas.ts';
 import { Feed } from '@gantry/engine/cluster/state/feed.ts';
 import type { Authority } from '@gantry/engine/cluster/state/records.ts';
 import { Replica } from '@gantry/engine/cluster/state/replica.ts';
@@ -79,8 +80,8 @@ export class SimulatedLeader implements AsyncDisposable {
     });
   }
 
-  async write(name: string, args: unknown): Promise<void> {
-    await this.leadership!.write(name, args);
+  async write<N extends WriteName>(write: N, args: WriteArguments<N>): Promise<void> {
+    await this.leadership!.write({ write, args });
   }
 
   /** The first line of a connection is the node's id, in place of its certificate. */

@@ -89,7 +89,12 @@ async function rounds(leader: SimulatedLeader, { nodes, tasks, usage }: Round): 
   await leader.lead();
   await timed(`${nodes} nodes back under a new leader`, nodes, () => leader.sessions === nodes && areReady());
   const updated = [...replica.all('service')].map(async ({ id, version, spec }) => {
-    await leader.write('updateService', { ref: id, version, spec: specOf(spec.name, 'ROUND=2', each) });
+    await leader.write('updateService', {
+      ref: id,
+      version,
+      isRollback: false,
+      spec: specOf(spec.name, 'ROUND=2', each),
+    });
   });
   await timed(`${tasks} tasks of another template`, tasks, () => running(replica, 'ROUND=2') === tasks);
   await Promise.all(updated);

@@ -40,7 +40,7 @@ after(() => server.close());
 const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/sign`;
 
 async function sign(urls = [url]): Promise<string> {
-  const authorities = urls.map((one) => ({ protocol: 'cfssl', url: one, options: {} }));
+  const authorities = urls.map((one) => ({ protocol: 'cfssl' as const, url: one, options: {} }));
   return await signExternally({ clock: systemClock, root: root.certificate }, authorities, { csr, publicKey, subject });
 }
 

@@ -24,6 +24,7 @@ import { Peers } from './peers.ts';
 import { Roles } from './roles.ts';
 import { Sessions } from './sessions.ts';
 import { Turns, type Decisions, type Work } from './turns.ts';
+import type { Write, WriteName, WriteResult } from './write-schemas.ts';
 import { STAGES, WRITES } from './writes.ts';
 
 type LeadershipNeeds = Pick<Engine, 'background' | 'clock' | 'log'> &
@@ -72,12 +73,11 @@ export class Leadership implements AsyncDisposable {
     this.turns.look();
   }
 
-  /** A write of the API, by its name. Throws `NotLeader` where another leader may do it, as nothing has been stored. */
-  async write(name: string, args: unknown): Promise<{ result: unknown; revision: number }> {
-    const write = Object.hasOwn(WRITES, name) ? WRITES[name] : undefined;
-    if (write === undefined) throw new EngineError('notImplemented', `this manager does not know the write ${name}`);
+  /** A write of the API. Throws `NotLeader` where another leader may do it, as nothing has been stored. */
+  async write<N extends WriteName>({ write, args }: Write<N>): Promise<{ result: WriteResult<N>; revision: number }> {
+    const operation = WRITES[write];
     const before = new Set(this.#needs.replica.all('node').map(({ id }) => id));
-    const done = await this.#stored((draft, now) => write(draft, args, now));
+    const done = await this.#stored((draft, now) => operation(draft, args, now));
     for (const id of before) if (this.#needs.replica.get('node', id) === undefined) this.#sessions.end(id);
     return done;
   }

@@ -8,15 +8,16 @@ import { removeService } from '../services/remove.ts';
 import { updateService } from '../services/update.ts';
 import type { Draft } from '../state/draft.ts';
 import { updateCluster } from '../swarm/update.ts';
+import type { WriteArguments, WriteName, WriteResult } from './write-schemas.ts';
 
 /** A function of the draft and the time; it does nothing else. */
 export type Stage = (draft: Draft, now: Temporal.Instant) => void;
 
-/** Changes a draft as a client of any manager asked for, or throws to refuse. It checks its arguments. */
-export type Write = (draft: Draft, args: unknown, now: Temporal.Instant) => unknown;
+/** Changes a draft as a client of any manager asked for, or throws to refuse. */
+type Operation<N extends WriteName> = (draft: Draft, args: WriteArguments<N>, now: Temporal.Instant) => WriteResult<N>;
 
 /** Writes that clients may ask of the leader, by the name under which other managers forward them. */
-export const WRITES: Readonly<Record<string, Write>> = {
+export const WRITES: { readonly [N in WriteName]: Operation<N> } = {
   updateCluster,
   updateNode,
   removeNode,

@@ -8,7 +8,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { WireClient } from '../wire/client.ts';
 import { forwardWrite } from './forward-write.ts';
 
-const body = { write: 'x', args: {} };
+const body = { write: 'removeService', args: 'web' } as const;
 
 /** Tells once, at the next moment, that the leader has changed. */
 const feed = {
@@ -32,7 +32,7 @@ test('a leader that does not answer is waited for until a while after it leads n
 test('the last answer of a leader that ends in order counts', async () => {
   await using parts = new AsyncDisposableStack();
   using client = new WireClient({ root: root.certificate }, systemClock);
-  const done = { result: 'done', revision: 7 };
+  const done = { result: undefined, revision: 7 };
   const last = await answeringManager(parts, '/v1/write', async () => {
     await sleep(systemClock, 200);
     return done;

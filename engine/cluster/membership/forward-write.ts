@@ -1,10 +1,8 @@
-import type { Static } from 'typebox';
-
 import type { Engine } from '../../engine.ts';
-import { checkResult } from '../leader/write-arguments.ts';
+import { checkResult, type Write, type WriteName, type WriteResult } from '../leader/write-schemas.ts';
 import type { Feed } from '../state/feed.ts';
 import type { WireClient } from '../wire/client.ts';
-import { WriteAnswer, type WriteRequest } from '../wire/schemas.ts';
+import { WriteAnswer } from '../wire/schemas.ts';
 
 type Needs = Pick<Engine, 'clock'> & Readonly<{ client: WireClient; feed: Pick<Feed, 'onLeader'> | undefined }>;
 
@@ -17,20 +15,21 @@ const LEADER_GONE = 'the leader of the cluster has changed meanwhile: look wheth
  * Sends a write of the API to the leader. One that was cut off never answers, so that it is waited for only a while after it
  * has ceased to lead.
  */
-export async function forwardWrite(
+export async function forwardWrite<N extends WriteName>(
   { clock, client, feed }: Needs,
   address: string,
-  body: Static<typeof WriteRequest>,
-): Promise<Static<typeof WriteAnswer>> {
+  request: Write<N>,
+): Promise<{ result: WriteResult<N>; revision: number }> {
   const over = new AbortController();
   let last: Disposable | undefined;
   using _change = feed?.onLeader(() => {
     last ??= clock.after(LAST_ANSWERS_TIMEOUT_MS, () => over.abort(LEADER_GONE));
   });
   try {
-    const answer = await client.ask(address, '/v1/write', body, WriteAnswer, ANSWER_TIMEOUT_MS, over.signal);
-    checkResult(body.write, answer.result);
-    return answer;
+    const asked = await client.ask(address, '/v1/write', request, WriteAnswer, ANSWER_TIMEOUT_MS, over.signal);
+    const { result, revision }: { result?: unknown; revision: number } = asked;
+    checkResult(request.write, result);
+    return { result, revision };
   } finally {
     last?.[Symbol.dispose]();
   }

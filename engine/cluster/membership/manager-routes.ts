@@ -1,5 +1,5 @@
 import type { Leadership } from '../leader/leadership.ts';
-import { checkArguments } from '../leader/write-arguments.ts';
+import { checkWrite } from '../leader/write-schemas.ts';
 import { CertificateRequest, Nothing, OutageRequest, PeerRequest, WriteRequest } from '../wire/schemas.ts';
 import { route, type Routes } from '../wire/server.ts';
 import type { Identity } from './identity.ts';
@@ -25,9 +25,9 @@ export function managerRoutes(identity: () => Identity, leading: () => Leadershi
       OutageRequest,
       async ({ step }, peer) => await Promise.resolve({ granted: leading().outage[step](peer!.id) }),
     ),
-    'POST /v1/write': route('manager', WriteRequest, async ({ write, args }) => {
-      checkArguments(write, args);
-      return await leading().write(write, args);
+    'POST /v1/write': route('manager', WriteRequest, async (request) => {
+      checkWrite(request);
+      return await leading().write(request);
     }),
   };
 }

@@ -16,6 +16,7 @@ import { EtcdProcess } from '../etcd/process.ts';
 import { NO_QUORUM } from '../leader/batches.ts';
 import { Election } from '../leader/election.ts';
 import { Leadership } from '../leader/leadership.ts';
+import type { Write, WriteArguments, WriteName, WriteResult } from '../leader/write-schemas.ts';
 import { Feed } from '../state/feed.ts';
 import { SEQUENCE_KEY } from '../state/keys.ts';
 import type { ClusterSpec } from '../state/records.ts';
@@ -37,6 +38,9 @@ export type ManagerNeeds = Pick<Engine, 'background' | 'clock' | 'config' | 'log
     /** Stores the settings of its etcd, for its next start. */
     keepRaft: (raft: ClusterSpec['raft']) => void;
   }>;
+
+/** A write that is stored: its result, and the revision that shows it. */
+type Stored<N extends WriteName> = Readonly<{ result: WriteResult<N>; revision: number }>;
 
 const READ_TIMEOUT_MS = 1000;
 const WRITE_TIMEOUT_MS = 5000;
@@ -171,8 +175,8 @@ export class Manager implements AsyncDisposable {
   }
 
   /** A write of the API: done here where this manager leads, else forwarded. Its records are visible here when it returns. */
-  async write(name: string, args: unknown): Promise<unknown> {
-    const { result, revision } = await this.#writeSomewhere(name, args);
+  async write<N extends WriteName>(write: N, args: WriteArguments<N>): Promise<WriteResult<N>> {
+    const { result, revision } = await this.#writeSomewhere({ write, args });
     await this.replica.reached(revision, WRITE_TIMEOUT_MS);
     return result;
   }
@@ -196,11 +200,11 @@ export class Manager implements AsyncDisposable {
     await this.#process.stop();
   }
 
-  async #writeSomewhere(name: string, args: unknown): Promise<{ result?: unknown; revision: number }> {
+  async #writeSomewhere<N extends WriteName>(request: Write<N>): Promise<Stored<N>> {
     try {
       const { clock } = this.#needs;
       return await retry({ clock, timeoutMs: WRITE_TIMEOUT_MS, delayMs: RETRY_DELAY_MS, isTransient }, async () => {
-        return await this.#writeOnce(name, args);
+        return await this.#writeOnce(request);
       });
     } catch (error) {
       if (!isTransient(error)) throw error;
@@ -209,11 +213,11 @@ export class Manager implements AsyncDisposable {
   }
 
   /** Throws `NotLeader` if no manager leads, as far as is known. */
-  async #writeOnce(name: string, args: unknown): Promise<{ result?: unknown; revision: number }> {
-    if (this.#leadership !== undefined) return await this.#leadership.write(name, args);
+  async #writeOnce<N extends WriteName>(request: Write<N>): Promise<Stored<N>> {
+    if (this.#leadership !== undefined) return await this.#leadership.write(request);
     const { leader } = this;
     if (leader === undefined || leader.node === this.#identity.nodeId) throw new NotLeader(undefined);
-    return await forwardWrite({ ...this.#needs, feed: this.#feed }, leader.address, { write: name, args });
+    return await forwardWrite({ ...this.#needs, feed: this.#feed }, leader.address, request);
   }
 
   #leading(): Leadership {

@@ -1,7 +1,6 @@
-import { Type, type Static } from 'typebox';
+import { Type } from 'typebox';
 
 import { EngineError, refuseIf } from '../../lib/errors.ts';
-import { lazyCheck } from '../../lib/lazy-check.ts';
 import { parseIp } from '../../lib/notations/ip-address.ts';
 import { isClusterName } from '../../lib/notations/names.ts';
 import { cidrText, contains, overlaps, parseCidr, type Cidr } from '../../networks/addresses/cidr.ts';
@@ -9,6 +8,7 @@ import { addressesOf } from '../../networks/addresses/pools.ts';
 import { mtuOption } from '../../networks/options.ts';
 import { VNI_OPTION } from '../../networks/overlay/driver.ts';
 import { newClusterId } from '../ca/token.ts';
+import type { WriteArguments } from '../leader/write-schemas.ts';
 import type { Draft } from '../state/draft.ts';
 import type { NetworkRecord } from '../state/records.ts';
 import type { View } from '../state/view.ts';
@@ -31,7 +31,6 @@ export const NewNetwork = Type.Object({
   ),
   attachable: Type.Optional(Type.Boolean()),
 });
-export type NewNetwork = Static<typeof NewNetwork>;
 
 const FIRST_VNI = 4096;
 const LAST_VNI = 0xff_ff_ff;
@@ -39,9 +38,11 @@ const LAST_VNI = 0xff_ff_ff;
 const [POOL_BASE, POOL_SIZE, SUBNETS] = [10n << 24n, 256n, 65_536n];
 
 /** POST /networks/create with the driver `overlay`. Returns the new id. Throws `invalid`, `conflict` and `forbidden`. */
-export function createNetwork(draft: Draft, args: unknown, now: Temporal.Instant): { id: string } {
-  if (!lazyCheck(NewNetwork).Check(args)) throw new EngineError('invalid', 'the new network is not understood');
-  const { name, labels, options, internal, ranges, attachable = false } = args;
+export function createNetwork(
+  draft: Draft,
+  { name, labels, options, internal, ranges, attachable = false }: WriteArguments<'createNetwork'>,
+  now: Temporal.Instant,
+): { id: string } {
   if (!isClusterName(name)) {
     throw new EngineError(
       'invalid',
@@ -94,7 +95,11 @@ function vniOf(view: View, options: Readonly<Record<string, string>>): number {
   throw new EngineError('failed', 'all numbers of overlay networks are in use');
 }
 
-function subnetsOf(view: View, name: string, ranges: NewNetwork['ranges']): NetworkRecord['subnets'] {
+function subnetsOf(
+  view: View,
+  name: string,
+  ranges: WriteArguments<'createNetwork'>['ranges'],
+): NetworkRecord['subnets'] {
   const networks = [...view.all('network')].flatMap((network) => network.subnets.flatMap(rangeIn));
   if (ranges.length === 0) {
     const subnet = freeSubnet(view, networks);

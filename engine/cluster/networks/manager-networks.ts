@@ -3,8 +3,8 @@ import { isWithin, MAX_RECORD_BYTES } from '../../lib/notations/field-schemas.ts
 import type { ClusterNetworks } from '../../networks/overlay/cluster-networks.ts';
 import { recordOf } from '../../networks/overlay/record.ts';
 import type { CreateNetworkBody } from '../../networks/schema.ts';
+import type { WriteArguments } from '../leader/write-schemas.ts';
 import type { Manager } from '../membership/manager.ts';
-import type { NewNetwork } from './create.ts';
 import { networkForNodes } from './topology.ts';
 
 /** The cluster's networks for the API of a manager. */
@@ -12,15 +12,23 @@ export function managerNetworks(manager: Manager): ClusterNetworks {
   return {
     all: () => [...manager.replica.all('network')].map((network) => recordOf(networkForNodes(network), '')),
     create: async (body) => {
-      const { id } = (await manager.write('createNetwork', newNetwork(body))) as { id: string };
+      const { id } = await manager.write('createNetwork', newNetwork(body));
       return id;
     },
-    remove: async (id) => void (await manager.write('removeNetwork', { id })),
+    remove: async (id) => await manager.write('removeNetwork', { id }),
   };
 }
 
 /** Refuses what the cluster's networks do not have. */
-function newNetwork({ Name, Labels, Options, Internal, Attachable, EnableIPv6, IPAM }: CreateNetworkBody): NewNetwork {
+function newNetwork({
+  Name,
+  Labels,
+  Options,
+  Internal,
+  Attachable,
+  EnableIPv6,
+  IPAM,
+}: CreateNetworkBody): WriteArguments<'createNetwork'> {
   refuseIf(
     !isWithin(MAX_RECORD_BYTES, [Labels, Options, IPAM]),
     'the settings of a network of the cluster are 512 KB at most',

@@ -1,11 +1,11 @@
 import { EngineError } from '../../lib/errors.ts';
+import type { WriteArguments } from '../leader/write-schemas.ts';
 import type { Draft } from '../state/draft.ts';
 
 /** DELETE /networks/{id} of a cluster's network. Throws `forbidden`, and `invalid` while a service or a container uses it, as dockerd. */
-export function removeNetwork(draft: Draft, args: unknown): void {
-  const { id } = args as { id: unknown };
-  const network = typeof id === 'string' ? draft.get('network', id) : undefined;
-  if (network === undefined) throw new EngineError('notFound', `network ${String(id)} not found`);
+export function removeNetwork(draft: Draft, { id }: WriteArguments<'removeNetwork'>): void {
+  const network = draft.get('network', id);
+  if (network === undefined) throw new EngineError('notFound', `network ${id} not found`);
   if (network.ingress) {
     throw new EngineError('forbidden', `${network.name} is a pre-defined network and cannot be removed`);
   }

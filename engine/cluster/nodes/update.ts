@@ -1,30 +1,27 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { isWithin, MAX_RECORD_BYTES } from '../../lib/notations/field-schemas.ts';
+import type { WriteArguments } from '../leader/write-schemas.ts';
 import { refuseOldVersion, type Draft } from '../state/draft.ts';
 import type { NodeRecord } from '../state/records.ts';
 import { findNode } from './find.ts';
 import type { NodeSpecBody } from './schema.ts';
 
-type NodeUpdate = Readonly<{ ref: string; version: number; spec: NodeRecord['spec'] }>;
-
 /** The specification that replaces a node's; role and availability cannot be left out. */
 export function readNodeSpec({ Name = '', Role = '', Availability = '', Labels }: NodeSpecBody): NodeRecord['spec'] {
   refuseIf(!isWithin(MAX_RECORD_BYTES, [Name, Labels]), 'the specification of a node is 512 KB at most');
-  refuseIf(Role !== 'worker' && Role !== 'manager', `invalid Role: "${Role}"`);
-  refuseIf(!['active', 'pause', 'drain'].includes(Availability), `invalid Availability: "${Availability}"`);
-  return {
-    name: Name,
-    labels: Labels ?? {},
-    role: Role as NodeRecord['role'],
-    availability: Availability as NodeRecord['spec']['availability'],
-  };
+  if (Role !== 'worker' && Role !== 'manager') throw new EngineError('invalid', `invalid Role: "${Role}"`);
+  if (Availability !== 'active' && Availability !== 'pause' && Availability !== 'drain') {
+    throw new EngineError('invalid', `invalid Availability: "${Availability}"`);
+  }
+  return { name: Name, labels: Labels ?? {}, role: Role, availability: Availability };
 }
 
 /** POST /nodes/{id}/update. A new role takes effect later. */
-export function updateNode(draft: Draft, args: unknown, now: Temporal.Instant): void {
-  const { ref, version, spec } = args as NodeUpdate;
-  if (typeof ref !== 'string' || typeof version !== 'number')
-    throw new EngineError('invalid', 'the update is not understood');
+export function updateNode(
+  draft: Draft,
+  { ref, version, spec }: WriteArguments<'updateNode'>,
+  now: Temporal.Instant,
+): void {
   const node = findNode(draft, ref);
   refuseOldVersion(node, version);
   if (node.spec.role === 'manager' && spec.role === 'worker') refuseDemotion(draft, node);

@@ -2,16 +2,16 @@ import { EngineError } from '../../lib/errors.ts';
 import { randomName } from '../../lib/random-name.ts';
 import { refuseTakenPorts } from '../allocator/ports.ts';
 import { newClusterId } from '../ca/token.ts';
+import type { WriteArguments } from '../leader/write-schemas.ts';
 import type { Draft } from '../state/draft.ts';
-import type { ServiceSpec } from '../state/records.ts';
 import { templateOf } from '../state/template.ts';
 
-/** A manager's message to the leader: checked, and with the ids of its networks. */
-export type ServiceCreation = Readonly<{ spec: ServiceSpec; registryAuth?: string }>;
-
 /** POST /services/create. Returns the id. */
-export function createService(draft: Draft, args: unknown, now: Temporal.Instant): string {
-  const { spec, registryAuth } = args as ServiceCreation;
+export function createService(
+  draft: Draft,
+  { spec, registryAuth }: WriteArguments<'createService'>,
+  now: Temporal.Instant,
+): string {
   const id = newClusterId();
   const isTaken = (name: string): boolean => draft.all('service').some((other) => other.spec.name === name);
   const name = spec.name || randomName(isTaken);

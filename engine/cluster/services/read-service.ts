@@ -1,7 +1,7 @@
 import { refuseIf } from '../../lib/errors.ts';
 import { isWithin, MAX_RECORD_BYTES } from '../../lib/notations/field-schemas.ts';
+import type { WriteArguments } from '../leader/write-schemas.ts';
 import type { View } from '../state/view.ts';
-import type { ServiceCreation } from './create.ts';
 import { refuseLaterFields } from './later-fields.ts';
 import { resolveNetworks, type LocalNetworks } from './networks.ts';
 import type { ServiceBody } from './schema.ts';
@@ -13,7 +13,7 @@ export function readService(
   local: LocalNetworks,
   body: ServiceBody,
   auth: string | readonly string[] | undefined,
-): ServiceCreation {
+): WriteArguments<'createService'> {
   refuseIf(!isWithin(MAX_RECORD_BYTES, body), 'the specification of a service is 512 KB at most');
   refuseLaterFields(body);
   const spec = readServiceSpec(body);

@@ -1,22 +1,15 @@
 import { EngineError } from '../../lib/errors.ts';
 import { refuseTakenPorts } from '../allocator/ports.ts';
+import type { WriteArguments } from '../leader/write-schemas.ts';
 import { sweepTemplates } from '../orchestrator/sweep.ts';
 import { refuseOldVersion, type Draft } from '../state/draft.ts';
 import type { ServiceSpec, Stored } from '../state/records.ts';
 import { templateOf } from '../state/template.ts';
 import { findService } from './find.ts';
 
-type ServiceUpdate = Readonly<{
-  ref: string;
-  version: number;
-  spec: ServiceSpec;
-  isRollback: boolean;
-  registryAuth?: string;
-}>;
-
 /** POST /services/{id}/update. It takes the place of an update that is under way. */
-export function updateService(draft: Draft, args: unknown, now: Temporal.Instant): void {
-  const { ref, version, isRollback, registryAuth, ...asked } = args as ServiceUpdate;
+export function updateService(draft: Draft, args: WriteArguments<'updateService'>, now: Temporal.Instant): void {
+  const { ref, version, isRollback, registryAuth, ...asked } = args;
   const { updateStatus: _last, ...service } = findService(draft, ref);
   refuseOldVersion(service, version);
   const spec = isRollback ? previousOf(service) : asked.spec;

@@ -38,7 +38,8 @@ export type ClusterRecord = Readonly<
 export type Authority = Readonly<{ certificate: string; key: string }>;
 
 export type ClusterSpec = Readonly<{
-  name: string;
+  /** The only name, as with dockerd. */
+  name: 'default';
   labels: Labels;
   taskHistoryRetentionLimit: number;
   raft: Readonly<{
@@ -50,7 +51,7 @@ export type ClusterSpec = Readonly<{
   }>;
   heartbeatPeriodNs: number;
   nodeCertExpiryNs: number;
-  externalCas: readonly Readonly<{ protocol: string; url: string; options: Labels }>[];
+  externalCas: readonly Readonly<{ protocol: 'cfssl'; url: string; options: Labels }>[];
   /** For tasks that name none. */
   logDriver?: LogDriver;
 }>;

@@ -4,6 +4,7 @@ import type { ClusterSpec } from '../state/records.ts';
 import type { SpecBody } from './schema.ts';
 
 const HOUR_NS = 3600 * 1e9;
+const NAME = 'default';
 const DEFAULTS = {
   taskHistoryRetentionLimit: 5,
   raft: {
@@ -20,8 +21,7 @@ const DEFAULTS = {
 /** A client's specification of a cluster, checked; missing fields have the default. */
 export function readSpec(body: SpecBody): ClusterSpec {
   refuseIf(!isWithin(MAX_RECORD_BYTES, body), 'the specification of a cluster is 512 KB at most');
-  const name = body.Name || 'default';
-  refuseIf(name !== 'default', 'swarm spec must be named "default"');
+  refuseIf((body.Name || NAME) !== NAME, 'swarm spec must be named "default"');
   const heartbeatPeriodNs = body.Dispatcher?.HeartbeatPeriod || DEFAULTS.heartbeatPeriodNs;
   refuseIf(
     heartbeatPeriodNs < 0,
@@ -40,7 +40,7 @@ export function readSpec(body: SpecBody): ClusterSpec {
   }
   const driver = body.TaskDefaults?.LogDriver;
   return {
-    name,
+    name: NAME,
     labels: body.Labels ?? {},
     taskHistoryRetentionLimit: body.Orchestration?.TaskHistoryRetentionLimit ?? DEFAULTS.taskHistoryRetentionLimit,
     raft: readRaft(body.Raft ?? {}),

@@ -1,15 +1,9 @@
-import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { refuseIf } from '../../lib/errors.ts';
 import { newSecret } from '../ca/token.ts';
+import type { WriteArguments } from '../leader/write-schemas.ts';
 import { refuseOldVersion, type Draft } from '../state/draft.ts';
 import type { ClusterRecord, ClusterSpec } from '../state/records.ts';
 import { clusterOf } from '../state/view.ts';
-
-type ClusterUpdate = Readonly<{
-  spec: ClusterSpec;
-  version: number;
-  rotateWorker: boolean;
-  rotateManager: boolean;
-}>;
 
 /** A cluster whose root was laid down has no key of its own to sign with. */
 export function refuseWithoutKey({ ca }: Pick<ClusterRecord, 'ca'>, { externalCas }: ClusterSpec): void {
@@ -20,10 +14,11 @@ export function refuseWithoutKey({ ca }: Pick<ClusterRecord, 'ca'>, { externalCa
 }
 
 /** POST /swarm/update; tokens of the old secrets are void. */
-export function updateCluster(draft: Draft, args: unknown, now: Temporal.Instant): void {
-  const { spec, version, rotateWorker, rotateManager } = args as ClusterUpdate;
-  if (typeof version !== 'number' || typeof spec !== 'object')
-    throw new EngineError('invalid', 'the update is not understood');
+export function updateCluster(
+  draft: Draft,
+  { spec, version, rotateWorker, rotateManager }: WriteArguments<'updateCluster'>,
+  now: Temporal.Instant,
+): void {
   const cluster = clusterOf(draft);
   refuseOldVersion(cluster, version);
   refuseWithoutKey(cluster, spec);

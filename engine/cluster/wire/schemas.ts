@@ -63,7 +63,7 @@ export type PeerAnswer = Static<typeof PeerAnswer>;
 
 export const Nothing = Type.Object({}, closed);
 
-/** A write of the API that came to a manager that does not lead: `args` are checked by `checkArguments`. */
+/** A write of the API that came to a manager that does not lead; `checkWrite` has the schema of each write's `args`. */
 export const WriteRequest = Type.Object({ write: text, args: Type.Unknown() }, closed);
 export const WriteAnswer = Type.Object({ result: Type.Optional(Type.Unknown()), revision: CountField });
 

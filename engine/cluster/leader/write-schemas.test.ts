@@ -8,7 +8,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { readNodeSpec } from '../nodes/update.ts';
 import { readServiceSpec } from '../services/spec.ts';
 import { readSpec } from '../swarm/spec.ts';
-import { checkArguments, checkResult } from './write-arguments.ts';
+import { checkResult, checkWrite } from './write-schemas.ts';
 import { WRITES } from './writes.ts';
 
 const ContainerSpec = { Image: 'busybox' };
@@ -94,13 +94,13 @@ suite('writes that another manager forwards', () => {
 
   for (const [write, args] of GOOD) {
     test(`${write} takes the API's form of a client's request: ${JSON.stringify(args).slice(0, 80)}`, () => {
-      checkArguments(write, JSON.parse(JSON.stringify(args)));
+      checkWrite({ write, args: JSON.parse(JSON.stringify(args)) });
     });
   }
 
   for (const [write, args] of BAD) {
     test(`${write} refuses ${JSON.stringify(args).slice(0, 400)}`, () => {
-      assert.throws(() => checkArguments(write, args), {
+      assert.throws(() => checkWrite({ write, args }), {
         kind: 'invalid',
         message: /of another manager is not understood/,
       });
@@ -114,6 +114,12 @@ suite('writes that another manager forwards', () => {
         assert.equal(isTaken(write, text) && mustFail, false, name);
         assert.equal(Object.hasOwn(Object.prototype, 'polluted'), false, name);
       }
+    });
+  }
+
+  for (const write of ['x', 'toString', '__proto__', '']) {
+    test(`the unknown name ${JSON.stringify(write)} is refused`, () => {
+      assert.throws(() => checkWrite({ write, args: {} }), { kind: 'notImplemented' });
     });
   }
 
@@ -133,7 +139,7 @@ suite('writes that another manager forwards', () => {
 
 function isTaken(write: string, text: string): boolean {
   try {
-    checkArguments(write, parseBoundedJson(text));
+    checkWrite({ write, args: parseBoundedJson(text) });
     return true;
   } catch (error) {
     if (error instanceof UnboundedJsonError) return false;

@@ -1,4 +1,4 @@
-import { Type, type TSchema } from 'typebox';
+import { Type, type Static, type TSchema } from 'typebox';
 
 import { EngineError } from '../../lib/errors.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
@@ -16,14 +16,14 @@ import { MAX_REPLICAS } from '../services/spec.ts';
 import { NodeTemplate } from '../wire/task-messages.ts';
 
 /**
- * The arguments of writes as another manager forwards them: `readServiceSpec` and its like have made them there, and these
- * schemas keep their rules here.
+ * The table of writes: callers and operations take their types from it, and the leader checks by it what another manager
+ * forwards. `readServiceSpec` and its like have made the arguments there, and these schemas keep their rules here.
  */
 const optional = Type.Optional;
 const text = Type.String();
 const Labels = Type.Record(text, text);
 const oneOf = <const T extends string>(...values: readonly T[]) =>
-  Type.Union(values.map((value) => Type.Literal(value)));
+  Type.Unsafe<T>(Type.Union(values.map((value) => Type.Literal(value))));
 
 const Constraint = Type.Refine(text, isConstraint, () => 'must be a constraint');
 const LogDriver = Type.Object({ name: text, options: Labels });
@@ -118,48 +118,54 @@ const NodeSpec = Type.Object({
 const version = Type.Number();
 const registryAuth = optional(text);
 
-const ARGUMENTS: Readonly<Record<string, TSchema>> = {
-  updateCluster: Type.Object({
-    spec: ClusterSpec,
-    version,
-    rotateWorker: Type.Boolean(),
-    rotateManager: Type.Boolean(),
-  }),
-  updateNode: Type.Object({ ref: text, version, spec: NodeSpec }),
-  removeNode: Type.Object({ ref: text, force: Type.Boolean() }),
-  createService: Type.Object({ spec: ServiceSpec, registryAuth }),
-  updateService: Type.Object({ ref: text, version, isRollback: Type.Boolean(), spec: ServiceSpec, registryAuth }),
-  removeService: text,
-  createNetwork: NewNetwork,
-  removeNetwork: Type.Object({ id: text }),
-};
+/** The writes that clients may ask of the leader: the arguments that each takes, and its result. */
+const WRITE_SCHEMAS = {
+  updateCluster: {
+    args: Type.Object({ spec: ClusterSpec, version, rotateWorker: Type.Boolean(), rotateManager: Type.Boolean() }),
+    result: Type.Void(),
+  },
+  updateNode: { args: Type.Object({ ref: text, version, spec: NodeSpec }), result: Type.Void() },
+  removeNode: { args: Type.Object({ ref: text, force: Type.Boolean() }), result: Type.Void() },
+  createService: { args: Type.Object({ spec: ServiceSpec, registryAuth }), result: IdField },
+  updateService: {
+    args: Type.Object({ ref: text, version, isRollback: Type.Boolean(), spec: ServiceSpec, registryAuth }),
+    result: Type.Void(),
+  },
+  removeService: { args: text, result: Type.Void() },
+  createNetwork: { args: NewNetwork, result: Type.Object({ id: IdField }) },
+  removeNetwork: { args: Type.Object({ id: text }), result: Type.Void() },
+} satisfies Readonly<Record<string, Readonly<{ args: TSchema; result: TSchema }>>>;
 
-/** Results of writes that return anything. */
-const RESULTS: Readonly<Record<string, TSchema>> = {
-  createService: IdField,
-  createNetwork: Type.Object({ id: IdField }),
-};
+type WriteSchemas = typeof WRITE_SCHEMAS;
+export type WriteName = keyof WriteSchemas;
+export type WriteArguments<N extends WriteName> = Immutable<Static<WriteSchemas[N]['args']>>;
+export type WriteResult<N extends WriteName> = Static<WriteSchemas[N]['result']>;
+export type Write<N extends WriteName> = Readonly<{ write: N; args: WriteArguments<N> }>;
 
-const argumentChecks = checksOf(ARGUMENTS);
-const resultChecks = checksOf(RESULTS);
+type Immutable<T> = T extends object ? { readonly [K in keyof T]: Immutable<T[K]> } : T;
 
-function checksOf(schemas: Readonly<Record<string, TSchema>>): ReadonlyMap<string, ReturnType<typeof lazyCheck>> {
-  return new Map(Object.entries(schemas).map(([write, schema]) => [write, lazyCheck(schema)]));
-}
+const checks = new Map<string, Readonly<{ args: Check; result: Check }>>(
+  Object.entries(WRITE_SCHEMAS).map(([write, { args, result }]) => [
+    write,
+    { args: lazyCheck<TSchema>(args), result: lazyCheck<TSchema>(result) },
+  ]),
+);
+type Check = ReturnType<typeof lazyCheck>;
 
-/** Throws `invalid` for arguments of a forwarded write that are against its rules; the write itself refuses unknown names. */
-export function checkArguments(write: string, args: unknown): void {
-  const check = argumentChecks.get(write);
-  if (check === undefined || check.Check(args)) return;
+/** Refuses a forwarded write that has no name of this table (`notImplemented`), or arguments against its schema (`invalid`). */
+export function checkWrite(request: Readonly<{ write: string; args: unknown }>): asserts request is Write<WriteName> {
+  const { write, args } = request;
+  const check = checks.get(write)?.args;
+  if (check === undefined) throw new EngineError('notImplemented', `this manager does not know the write ${write}`);
+  if (check.Check(args)) return;
   const [mistake] = check.Errors(args)[1];
   const place = mistake === undefined ? 'it' : `${mistake.instancePath} ${mistake.message}`;
   throw new EngineError('invalid', `the request ${write} of another manager is not understood: ${place}`);
 }
 
-/** Throws `failed` for a result of the leader that a write does not have. */
-export function checkResult(write: string, result: unknown): void {
-  const check = resultChecks.get(write);
-  if (check === undefined || check.Check(result)) return;
+/** Throws `failed` for an answer of the leader against the write's schema. */
+export function checkResult<N extends WriteName>(write: N, result: unknown): asserts result is WriteResult<N> {
+  if (checks.get(write)?.result.Check(result) === true) return;
   throw new EngineError('failed', `the leader's answer to ${write} is not understood: look whether this was done`);
 }
 
