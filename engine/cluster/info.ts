@@ -45,6 +45,13 @@ const OUTSIDE = {
   RemoteManagers: null,
 };
 
+/** The header `Swarm` of `/_ping`. */
+export function swarmState({ member }: Cluster): string {
+  if (member === undefined) return OUTSIDE.LocalNodeState;
+  const state = stateOf(member);
+  return state === 'active' ? `active/${member.manager === undefined ? 'worker' : 'manager'}` : state;
+}
+
 function stateOf({ identity, manager }: Member): string {
   const isBecoming = identity.role === 'manager' && manager === undefined;
   return isBecoming ? 'pending' : 'active';

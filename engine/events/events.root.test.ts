@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { suite, test } from 'node:test';
 
 import { jsonLines } from '@gantry/client/json-lines.ts';
-import type { Api } from '@gantry/testing/api.ts';
+import { Api } from '@gantry/testing/api.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
@@ -181,4 +181,34 @@ test('clients that go away leave neither listeners nor connections', async () =>
   while ((await count()) > 0) await new Promise(setImmediate);
 
   while ((await engine.get<{ NFd: number }>('/info')).body.NFd >= 60) await new Promise(setImmediate);
+});
+
+test('the form of the answer is that of the version, or one that the client accepts', async () => {
+  await using engine = await TestEngine.start({ image: false, version: '1.55' });
+  await engine.post('/images/create?fromSrc=-&repo=empty', Buffer.alloc(1024));
+  const rows: [prefix: string, accept: string | undefined, type: string, hasStatus: boolean, separator: string][] = [
+    ['/v1.24', undefined, 'application/json', true, ''],
+    ['/v1.24', 'application/x-ndjson', 'application/x-ndjson', true, ''],
+    ['/v1.51', 'text/plain', 'application/json', true, ''],
+    ['/v1.52', undefined, 'application/jsonl', false, ''],
+    ['/v1.52', 'application/json-seq', 'application/json-seq', false, '\u001e'],
+    ['', 'application/json', 'application/jsonl', false, ''],
+  ];
+
+  for (const [prefix, accept, type, hasStatus, separator] of rows) {
+    using api = new Api(engine.socketPath, prefix);
+    const { headers, raw } = await api.get('/events?since=1&until=' + String(Date.now() / 1000), {
+      headers: accept === undefined ? {} : { Accept: accept },
+    });
+    const lines = raw.toString().split('\n').slice(0, -1);
+
+    assert.equal(headers['content-type'], type, `${prefix} ${accept}`);
+    assert.ok(lines.length > 0);
+    for (const line of lines) {
+      assert.equal(line.startsWith('\u001e') ? '\u001e' : '', separator);
+      const event = JSON.parse(line.slice(separator.length)) as EventMessage;
+      assert.equal('status' in event, hasStatus);
+      assert.equal(event.Type, 'image');
+    }
+  }
 });

@@ -3,7 +3,12 @@ import type { StatementSync } from 'node:sqlite';
 import type { Database } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 
-type EventType = 'container' | 'image' | 'volume' | 'network' | 'plugin' | 'daemon' | 'builder';
+/** Kinds of objects of the cluster: their events have the scope `swarm`. */
+const CLUSTER_TYPES = ['node', 'service', 'secret', 'config'] as const;
+
+type EventType =
+  | ('container' | 'image' | 'volume' | 'network' | 'plugin' | 'daemon' | 'builder')
+  | (typeof CLUSTER_TYPES)[number];
 
 export type EngineEvent = Readonly<{
   /** Rises with every event; readers use it as their cursor. */
@@ -196,6 +201,10 @@ export class Events {
     const last = excess > 0 ? this.#beyond.get(this.#bytesSoFar - this.#bounds.bytes)?.last : undefined;
     this.#prune.run(Math.max(this.#last - this.#bounds.events, typeof last === 'number' ? last : 0));
   }
+}
+
+export function scopeOf(type: EventType): 'local' | 'swarm' {
+  return CLUSTER_TYPES.some((each) => each === type) ? 'swarm' : 'local';
 }
 
 /** Nanoseconds since 1970 do not fit into a JavaScript number. */

@@ -1,13 +1,18 @@
 import type { Engine } from '../engine.ts';
 import type { AddRoutes } from '../http/route-table.ts';
+import { acceptedType } from '../http/streams/accepted-type.ts';
 import { openStream } from '../http/streams/stream.ts';
 import { parseFilters } from '../http/values/filters.ts';
 import { parseTime } from '../http/values/times.ts';
 import { EngineError } from '../lib/errors.ts';
 import { EventMessage, EventsQuery } from './schema.ts';
 import { EVENT_FILTERS } from './select.ts';
-import { sendEvents } from './send.ts';
-import { eventView } from './versions.ts';
+import { RECORD_SEPARATOR, sendEvents } from './send.ts';
+import { eventForm } from './versions.ts';
+
+const JSON_SEQUENCE = 'application/json-seq';
+/** Forms of the answer that a client can ask for; they count at all versions, as in dockerd. */
+const RECORD_TYPES = ['application/jsonl', 'application/x-ndjson', JSON_SEQUENCE] as const;
 
 /** Endpoint 46. */
 export const eventRoutes =
@@ -31,12 +36,11 @@ export const eventRoutes =
             : to === undefined
               ? engine.events.cursor
               : engine.events.start;
-        await sendEvents(engine, openStream(reply), {
-          cursor,
-          until: to,
-          filters,
-          view: eventView(request.apiVersion),
-        });
+        const form = eventForm(request.apiVersion);
+        const contentType = acceptedType(request.headers.accept, RECORD_TYPES) ?? form.contentType;
+        const separator = contentType === JSON_SEQUENCE ? RECORD_SEPARATOR : '';
+        const stream = openStream(reply, { contentType });
+        await sendEvents(engine, stream, { cursor, until: to, filters, form, separator });
       },
     });
   };

@@ -1,5 +1,5 @@
 import { labelsMatch, type Filters } from '../http/values/filters.ts';
-import type { EngineEvent } from './events.ts';
+import { scopeOf, type EngineEvent } from './events.ts';
 
 /** Kinds of objects. A filter named after a kind selects objects by id or name. */
 const KINDS = ['container', 'volume', 'network', 'daemon', 'plugin', 'node', 'service', 'secret', 'config'] as const;
@@ -18,7 +18,7 @@ export function passes(filters: Filters, { type, action, id, attributes }: Engin
   return (
     matches(filters.get('type'), (wanted) => wanted === type) &&
     matches(filters.get('event'), (wanted) => isAction(wanted, action)) &&
-    matches(filters.get('scope'), (wanted) => wanted === 'local') &&
+    matches(filters.get('scope'), (wanted) => wanted === scopeOf(type)) &&
     matches(filters.get('image'), (wanted) => isImage(wanted, id, type === 'image' ? name : attributes.image)) &&
     KINDS.every((kind) => matches(filters.get(kind), (wanted) => beginsWith(wanted, id, name))) &&
     labelsMatch(filters.get('label'), attributes)

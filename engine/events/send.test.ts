@@ -7,13 +7,15 @@ import { test } from 'node:test';
 import { Database } from '../db/database.ts';
 import { ResponseStream } from '../http/streams/stream.ts';
 import { systemClock } from '../lib/clock.ts';
-import { Events, type EngineEvent } from './events.ts';
+import { Events } from './events.ts';
 import { sendEvents } from './send.ts';
+import { eventForm } from './versions.ts';
 
 const everything = {
   until: undefined,
   filters: new Map<string, ReadonlySet<string>>(),
-  view: (event: EngineEvent) => event,
+  form: eventForm('1.24'),
+  separator: '' as const,
 };
 
 /** Events that are sent over a real connection to a client that reads when the test lets it. */

@@ -4,19 +4,25 @@ import type { Filters } from '../http/values/filters.ts';
 import type { EngineEvent } from './events.ts';
 import { presentEvent } from './present.ts';
 import { passes } from './select.ts';
+import type { EventForm } from './versions.ts';
 
 type Wanted = Readonly<{
   cursor: number;
   until: Temporal.Instant | undefined;
   filters: Filters;
   /** The events as clients of the request's version know them. */
-  view: (event: EngineEvent) => EngineEvent;
+  form: EventForm;
+  /** A byte before each line: the separator of JSON text sequences, or none. */
+  separator: '' | typeof RECORD_SEPARATOR;
 }>;
 
 type Needs = Pick<Engine, 'clock' | 'events'>;
 
-/** Their lines, made once for all listeners. */
-const lines = new WeakMap<EngineEvent, string>();
+/** RFC 7464. */
+export const RECORD_SEPARATOR = '\u001e';
+
+/** Lines of events, made once for all listeners: with the old fields, and without them. */
+const LINES = { old: new WeakMap<EngineEvent, string>(), plain: new WeakMap<EngineEvent, string>() };
 
 /**
  * Sends all events behind the cursor, then new ones, until the client leaves or `until` is reached. Only one batch is
@@ -26,7 +32,7 @@ const lines = new WeakMap<EngineEvent, string>();
 export async function sendEvents(
   engine: Needs,
   stream: ResponseStream,
-  { cursor: start, until, filters, view }: Wanted,
+  { cursor: start, until, filters, form, separator }: Wanted,
 ): Promise<void> {
   let cursor = start;
   let wake = Promise.withResolvers<void>();
@@ -52,9 +58,9 @@ export async function sendEvents(
       cursor = batch.at(-1)!.sequence;
       const wanted = batch
         .filter((event) => until === undefined || Temporal.Instant.compare(event.time, until) <= 0)
-        .map(view)
+        .flatMap((event) => form.view(event) ?? [])
         .filter((event) => passes(filters, event));
-      if (wanted.length > 0) await stream.write(wanted.map(lineOf).join(''));
+      if (wanted.length > 0) await stream.write(wanted.map((event) => separator + lineOf(event, form)).join(''));
       if (stream.signal.aborted) return;
     }
     if (last || stream.signal.aborted) break;
@@ -63,8 +69,9 @@ export async function sendEvents(
   stream.end();
 }
 
-function lineOf(event: EngineEvent): string {
+function lineOf(event: EngineEvent, form: EventForm): string {
+  const lines = form.hasOldFields ? LINES.old : LINES.plain;
   let line = lines.get(event);
-  if (line === undefined) lines.set(event, (line = presentEvent(event)));
+  if (line === undefined) lines.set(event, (line = presentEvent(event, form)));
   return line;
 }

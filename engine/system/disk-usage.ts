@@ -7,11 +7,16 @@ import type { Image } from '../images/store.ts';
 import { presentVolume } from '../volumes/present.ts';
 import { isPlainLocal, volumeBytes } from '../volumes/size.ts';
 import type { Volume } from '../volumes/store.ts';
-import type { DiskUsageWire } from './disk-usage-schema.ts';
+import type { DISK_USAGE_KINDS, DiskUsageWire } from './disk-usage-schema.ts';
 
 type Sizes = Readonly<{ writableBytes: number; rootBytes: number }>;
 type KeptSizes = Sizes & Readonly<{ state: ContainerState; writes: number }>;
 type KeptVolume = Readonly<{ bytes: number; cursor: number; measuredAt: Temporal.Instant }>;
+
+export type DiskUsageKind = (typeof DISK_USAGE_KINDS)[number];
+type UsageField = 'ImageUsage' | 'ContainerUsage' | 'VolumeUsage' | 'BuildCacheUsage';
+type UsageOf<Field extends UsageField> = NonNullable<DiskUsageWire[Field]>;
+export type DiskUsages = Pick<DiskUsageWire, UsageField>;
 
 /** Files of a volume may be changed on the machine, without an event. */
 const MAX_VOLUME_AGE_SECONDS = 60;
@@ -19,54 +24,113 @@ const MAX_VOLUME_AGE_SECONDS = 60;
 /**
  * The disk usage of all objects. Layers have their sizes in their records. A tree is measured again only if it may have
  * changed: that of a container by its runs and archives, that of a volume while anything happens. Clients at the same
- * time share one look.
+ * time share one look at each kind.
  */
 export class DiskUsage {
   readonly #engine: Engine;
   readonly #containers = new Map<string, KeptSizes>();
   readonly #volumes = new Map<string, KeptVolume>();
-  #underWay: Promise<DiskUsageWire> | undefined;
+  readonly #underWay = new Map<DiskUsageKind, Promise<DiskUsages>>();
 
   constructor(engine: Engine) {
     this.#engine = engine;
   }
 
-  async look(): Promise<DiskUsageWire> {
-    this.#underWay ??= this.#measure().finally(() => (this.#underWay = undefined));
-    return await this.#underWay;
+  /** Measures these kinds, and leaves out the others. */
+  async measure(kinds: readonly DiskUsageKind[]): Promise<DiskUsages> {
+    const usages = await Promise.all(kinds.map(async (kind) => await this.#shared(kind)));
+    return Object.assign({}, ...usages) as DiskUsages;
   }
 
-  async #measure(): Promise<DiskUsageWire> {
-    const { layers, runCaches } = this.#engine;
-    const caches = await runCaches.list();
+  async #shared(kind: DiskUsageKind): Promise<DiskUsages> {
+    let underWay = this.#underWay.get(kind);
+    if (underWay === undefined) {
+      underWay = this.#measure(kind).finally(() => this.#underWay.delete(kind));
+      this.#underWay.set(kind, underWay);
+    }
+    return await underWay;
+  }
+
+  async #measure(kind: DiskUsageKind): Promise<DiskUsages> {
+    switch (kind) {
+      case 'image':
+        return { ImageUsage: this.#imageUsage() };
+      case 'container':
+        return { ContainerUsage: await this.#containerUsage() };
+      case 'volume':
+        return { VolumeUsage: await this.#volumeUsage() };
+      case 'build-cache':
+        return { BuildCacheUsage: await this.#cacheUsage() };
+    }
+  }
+
+  #imageUsage(): UsageOf<'ImageUsage'> {
+    const items = this.#images();
+    const unused = items.filter(({ Containers }) => Containers === 0);
     return {
-      LayersSize: layers.all().reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-      Images: this.#images(),
-      Containers: await this.#sizedContainers(),
-      Volumes: await this.#sizedVolumes(),
-      BuildCache: caches.map(({ id, bytes, createdAt, usedAt, isUsed }) => ({
-        ID: id,
-        Parent: '',
-        Type: 'exec.cachemount',
-        Description: 'RUN --mount=type=cache',
-        InUse: isUsed,
-        Shared: false,
-        Size: bytes,
-        CreatedAt: createdAt.toString(),
-        LastUsedAt: usedAt.toString(),
-        UsageCount: 0,
-      })),
-      BuilderSize: caches.reduce((sum, { bytes }) => sum + bytes, 0),
+      ActiveCount: items.length - unused.length,
+      TotalCount: items.length,
+      Reclaimable: sum(unused.map(({ Size, SharedSize }) => Size - SharedSize)),
+      TotalSize: sum(this.#engine.layers.all().map(({ sizeBytes }) => sizeBytes)),
+      Items: items,
     };
   }
 
-  #images(): DiskUsageWire['Images'] {
+  async #containerUsage(): Promise<UsageOf<'ContainerUsage'>> {
+    const items = await this.#sizedContainers();
+    const idle = items.filter(({ State }) => !['running', 'paused', 'restarting'].includes(State ?? ''));
+    return {
+      ActiveCount: items.length - idle.length,
+      TotalCount: items.length,
+      Reclaimable: sum(idle.map(({ SizeRw = 0 }) => SizeRw)),
+      TotalSize: sum(items.map(({ SizeRw = 0 }) => SizeRw)),
+      Items: items,
+    };
+  }
+
+  async #volumeUsage(): Promise<UsageOf<'VolumeUsage'>> {
+    const items = await this.#sizedVolumes();
+    const unused = items.filter(({ UsageData }) => UsageData.RefCount === 0);
+    return {
+      ActiveCount: items.length - unused.length,
+      TotalCount: items.length,
+      Reclaimable: sum(unused.map(({ UsageData }) => UsageData.Size)),
+      TotalSize: sum(items.map(({ UsageData }) => UsageData.Size)),
+      Items: items,
+    };
+  }
+
+  async #cacheUsage(): Promise<UsageOf<'BuildCacheUsage'>> {
+    const caches = await this.#engine.runCaches.list();
+    const items = caches.map(({ id, bytes, createdAt, usedAt, isUsed }) => ({
+      ID: id,
+      Parent: '',
+      Type: 'exec.cachemount',
+      Description: 'RUN --mount=type=cache',
+      InUse: isUsed,
+      Shared: false,
+      Size: bytes,
+      CreatedAt: createdAt.toString(),
+      LastUsedAt: usedAt.toString(),
+      UsageCount: 0,
+    }));
+    const unused = items.filter(({ InUse }) => !InUse);
+    return {
+      ActiveCount: items.length - unused.length,
+      TotalCount: items.length,
+      Reclaimable: sum(unused.map(({ Size }) => Size)),
+      TotalSize: sum(items.map(({ Size }) => Size)),
+      Items: items,
+    };
+  }
+
+  #images(): UsageOf<'ImageUsage'>['Items'] {
     const { images, imageUsage, layers } = this.#engine;
     const listed = listImages({ images }, { all: false, filters: new Map() });
     const uses = new Map<string, number>();
     for (const { image } of listed) for (const id of image.layers) uses.set(id, (uses.get(id) ?? 0) + 1);
     const sharedBytes = (image: Image): number =>
-      image.layers.filter((id) => uses.get(id)! > 1).reduce((sum, id) => sum + (layers.get(id)?.sizeBytes ?? 0), 0);
+      sum(image.layers.filter((id) => uses.get(id)! > 1).map((id) => layers.get(id)?.sizeBytes ?? 0));
     return listed.map((each) => ({
       ...imageSummary(each),
       SharedSize: sharedBytes(each.image),
@@ -75,8 +139,8 @@ export class DiskUsage {
   }
 
   /** One after the other, because each may need descriptors and a child process. */
-  async #sizedContainers(): Promise<DiskUsageWire['Containers']> {
-    const sized: DiskUsageWire['Containers'] = [];
+  async #sizedContainers(): Promise<UsageOf<'ContainerUsage'>['Items']> {
+    const sized: UsageOf<'ContainerUsage'>['Items'] = [];
     for (const summary of await listContainers(this.#engine, { all: true })) {
       const sizes = await this.#sizesOf(summary.Id);
       if (sizes === undefined) continue;
@@ -100,9 +164,9 @@ export class DiskUsage {
     return sizes;
   }
 
-  async #sizedVolumes(): Promise<DiskUsageWire['Volumes']> {
+  async #sizedVolumes(): Promise<UsageOf<'VolumeUsage'>['Items']> {
     const { volumeUsage, volumes } = this.#engine;
-    const sized: DiskUsageWire['Volumes'] = [];
+    const sized: UsageOf<'VolumeUsage'>['Items'] = [];
     for (const volume of volumes.all().filter(isPlainLocal)) {
       const shown = await presentVolume(this.#engine, volume);
       if (shown === undefined) continue;
@@ -126,4 +190,19 @@ export class DiskUsage {
     this.#volumes.set(volume.name, { bytes, cursor, measuredAt });
     return bytes;
   }
+}
+
+/** The lists that stood in the place of the usage objects before 1.52. */
+export function listsOf(usages: DiskUsages): Partial<DiskUsageWire> {
+  const { ImageUsage, ContainerUsage, VolumeUsage, BuildCacheUsage } = usages;
+  return {
+    ...(ImageUsage !== undefined && { LayersSize: ImageUsage.TotalSize, Images: ImageUsage.Items }),
+    ...(ContainerUsage !== undefined && { Containers: ContainerUsage.Items }),
+    ...(VolumeUsage !== undefined && { Volumes: VolumeUsage.Items }),
+    ...(BuildCacheUsage !== undefined && { BuildCache: BuildCacheUsage.Items, BuilderSize: BuildCacheUsage.TotalSize }),
+  };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
 }

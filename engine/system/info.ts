@@ -8,9 +8,11 @@ import type { Engine } from '../engine.ts';
 import { filesystemOf } from '../host/files/statfs.ts';
 import { proxySettings, shownProxy } from '../lib/proxies.ts';
 import { LOG_DRIVERS } from '../logs/drivers.ts';
+import type { RuntimeFeatures } from '../runtime/features.ts';
 import { VERSION } from '../version.ts';
 import { machineInfo } from './machine.ts';
 import type { Info, Version } from './schema.ts';
+import { warningsOf } from './warnings.ts';
 
 export type InfoNeeds = Pick<
   Engine,
@@ -44,9 +46,14 @@ export function versionOf({ config }: Pick<InfoNeeds, 'config'>): Version {
 export function infoOf(engine: InfoNeeds): Omit<Info, 'Swarm'> {
   const { config, runtimes } = engine;
   const proxies = proxySettings();
+  const machine = machineInfo();
+  const warnings = warningsOf(machine, config);
+  const pools = config.defaultAddressPools.map(poolOf);
   return {
     ...NOT_HERE,
-    ...machineInfo(),
+    ...machine,
+    ...(pools.length > 0 && { DefaultAddressPools: pools }),
+    Warnings: warnings.length === 0 ? null : warnings,
     ...containerCounts(engine.containers),
     ID: engine.daemonId,
     Images: engine.images.all().length,
@@ -116,7 +123,6 @@ const NOT_HERE = {
   ContainerdCommit: { ID: '', Expected: '' },
   RuncCommit: { ID: '', Expected: '' },
   InitCommit: { ID: '', Expected: '' },
-  Warnings: null,
   ExecutionDriver: '<not supported>',
 } satisfies Partial<Info>;
 
@@ -133,6 +139,23 @@ function containerCounts(store: ContainerStore): Counts {
     ContainersStopped: containers.length - alive,
   };
 }
+
+/** `base=10.10.0.0/16,size=24` */
+function poolOf(text: string): { Base: string; Size: number } {
+  const [base = '', size = ''] = text.split(',').map((part) => part.replace(/^\w+=/, ''));
+  return { Base: base, Size: Number(size) };
+}
+
+/** Adds the features of the runtimes that describe themselves. */
+export async function withFeatures(runtimes: Info['Runtimes'], features: RuntimeFeatures): Promise<Info['Runtimes']> {
+  const entries = Object.entries(runtimes).map(async ([name, runtime]) => {
+    const text = await features.of(runtime.path);
+    return [name, text === undefined ? runtime : { ...runtime, status: { [FEATURES_KEY]: text } }] as const;
+  });
+  return Object.fromEntries(await Promise.all(entries));
+}
+
+const FEATURES_KEY = 'org.opencontainers.runtime-spec.features';
 
 function runtimeOf({ path, runtimeArgs }: RuntimeConfig): Info['Runtimes'][string] {
   return runtimeArgs.length === 0 ? { path } : { path, runtimeArgs: [...runtimeArgs] };

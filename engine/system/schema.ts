@@ -90,6 +90,7 @@ export const Info = Type.Object({
   ContainerdCommit: Commit,
   CPUSet: flag,
   CPUShares: flag,
+  DefaultAddressPools: Type.Optional(Type.Array(Type.Object({ Base: text, Size: number }))),
   DefaultRuntime: text,
   DockerRootDir: text,
   ExecutionDriver: text,
@@ -103,7 +104,14 @@ export const Info = Type.Object({
   OSVersion: text,
   PidsLimit: flag,
   RuncCommit: Commit,
-  Runtimes: Type.Record(text, Type.Object({ path: text, runtimeArgs: Type.Optional(Type.Array(text)) })),
+  Runtimes: Type.Record(
+    text,
+    Type.Object({
+      path: text,
+      runtimeArgs: Type.Optional(Type.Array(text)),
+      status: Type.Optional(Type.Record(text, text)),
+    }),
+  ),
   Swarm: SwarmInfo,
   Warnings: orNull(Type.Array(text)),
 });

@@ -1,8 +1,36 @@
+import { isBelow, type ApiVersion } from '../http/versions/api-version.ts';
 import type { Steps } from '../http/versions/steps.ts';
+import type { DiskUsageWire } from './disk-usage-schema.ts';
 import type { Info } from './schema.ts';
 
 /** Newest first; each applies to answers for older versions. */
-export const infoSteps: Steps<unknown, Info> = [{ below: '1.25', response: plainSecurityOptions }];
+export const infoSteps: Steps<unknown, Info> = [
+  { below: '1.44', response: runtimesWithoutStatus },
+  { below: '1.25', response: plainSecurityOptions },
+];
+
+export const diskUsageSteps: Steps<unknown, DiskUsageWire> = [{ below: '1.52', response: listsAlone }];
+
+/** Whether a client can read the usage objects without the lists. */
+export function knowsUsages(version: ApiVersion): boolean {
+  return !isBelow(version, '1.52');
+}
+
+function listsAlone(usage: DiskUsageWire): DiskUsageWire {
+  const {
+    ImageUsage: _images,
+    ContainerUsage: _containers,
+    VolumeUsage: _volumes,
+    BuildCacheUsage: _caches,
+    ...lists
+  } = usage;
+  return lists;
+}
+
+function runtimesWithoutStatus({ Runtimes, ...info }: Info): Info {
+  const plain = Object.entries(Runtimes).map(([name, { status: _later, ...runtime }]) => [name, runtime] as const);
+  return { ...info, Runtimes: Object.fromEntries(plain) };
+}
 
 /** Older clients know the names alone: `seccomp` for `name=seccomp,profile=default`. */
 function plainSecurityOptions({ SecurityOptions, ...info }: Info): Info {

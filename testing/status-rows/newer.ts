@@ -45,6 +45,8 @@ export const newerRows = {
     cases: [
       [400, 'it came with 1.25', '/v1.24/system/df'],
       [200, 'all objects', '/system/df'],
+      [200, 'some objects', '/system/df?type=volume&type=build-cache'],
+      [400, 'an unknown kind of objects', '/system/df?type=socks'],
     ],
   },
   'GET /distribution/{name}/json': {

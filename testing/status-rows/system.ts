@@ -7,7 +7,7 @@ export const systemRows = {
   'GET /events': {
     statuses: [200, 400, 500],
     cases: [
-      [200, 'live', '/events'],
+      [200, 'live', '/events', { eras: { '1.52': { type: 'application/jsonl' } } }],
       [400, 'an invalid time', '/events?since=yesterday'],
       [400, 'an end before the beginning', '/events?since=20&until=10'],
       [400, 'filters that are not JSON', '/events?filters=%7B'],

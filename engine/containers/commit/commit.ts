@@ -1,6 +1,7 @@
 import { applyChanges } from '../../buildfile/changes.ts';
 import type { Engine } from '../../engine.ts';
 import { childImage } from '../../images/configuration/child-image.ts';
+import { emitImageEvent } from '../../images/event.ts';
 import { familiarReference, type Reference } from '../../images/names/reference.ts';
 import { giveName } from '../../images/names/tag.ts';
 import type { Image, ImageStore } from '../../images/store.ts';
@@ -50,6 +51,7 @@ export async function commitContainer(engine: CommitNeeds, ref: string, request:
   const { author, comment } = request;
   const child = childImage(engine, { parent, layer, config, containerConfig: own, containerId: id, author, comment });
   const image = engine.images.insert(child.id, child.json, (made) => {
+    emitImageEvent(engine, 'create', made);
     if (parent !== undefined) engine.images.setParent(made.id, parent.id);
     if (request.name !== undefined) giveName(engine, made.id, request.name);
     const imageRef = request.name === undefined ? '' : familiarReference(request.name);
