@@ -55,6 +55,7 @@ export function buildOptions(query: BuildQuery, headers: Headers): BuildOptions 
   if (query.version !== undefined && query.version !== '' && query.version !== '1') {
     throw new EngineError('invalid', `invalid version ${JSON.stringify(query.version)}`);
   }
+  refuseOutputs(query.outputs);
   return {
     names: namesOf([query.t ?? []].flat()),
     file: query.dockerfile || query.buildfile || '',
@@ -73,6 +74,13 @@ export function buildOptions(query: BuildQuery, headers: Headers): BuildOptions 
     credentials: credentialsOf(header('x-registry-config')),
     secrets: secretsIn(header('x-build-secrets')),
   };
+}
+
+/** `[]` and `null` ask for an image. */
+function refuseOutputs(text: string | undefined): void {
+  const outputs = parsed(text, 'outputs');
+  const isImage = outputs === undefined || (Array.isArray(outputs) && outputs.length === 0);
+  if (!isImage) throw new EngineError('invalid', 'outputs other than an image need BuildKit, which this engine lacks');
 }
 
 function namesOf(written: readonly string[]): Reference[] {

@@ -38,11 +38,20 @@ export const BuildQuery = Type.Object({
   securityopt: texts('Refused'),
   squash: flag('Refused'),
   version: text('`1`: this builder'),
+  outputs: text('Refused: outputs other than an image need BuildKit'),
+  buildid: text('A name for `POST /build/cancel`'),
 });
 export type BuildQuery = Static<typeof BuildQuery>;
 
+export const CancelBuildQuery = Type.Object({ id: text('`buildid` of a build') });
+
+const bytes = (description: string) => Type.Optional(Type.Integer({ minimum: 0, description }));
+
 export const PruneCachesQuery = Type.Object({
-  'keep-storage': Type.Optional(Type.Integer({ minimum: 0, description: 'Bytes that may stay' })),
+  'keep-storage': bytes('Older name of reserved-space'),
+  'reserved-space': bytes('Bytes that may always stay'),
+  'max-used-space': bytes('Bytes that may stay if there is enough free space'),
+  'min-free-space': bytes('Free bytes of the disk that are aimed at'),
   all: Type.Optional(Type.Boolean({ description: 'Without effect: there are no caches of the builder itself' })),
   filters: Type.Optional(Type.String({ description: 'JSON map: until, unused-for, id, type, inuse, shared, private' })),
 });

@@ -122,6 +122,7 @@ const TABLE = {
   'GET /tasks/{id}/logs': { title: 'the log of a task', since: '1.29' },
   'GET /swarm/unlockkey': { title: 'the key of a locked manager', since: '1.25' },
   'POST /swarm/unlock': { title: 'unlocking a manager', since: '1.25' },
+  'POST /build/cancel': { title: 'canceling a build', since: '1.39' },
 } as const satisfies Readonly<Record<`${Method} /${string}`, Facts>>;
 
 export type EndpointName = keyof typeof TABLE;

@@ -31,6 +31,10 @@ export const imageRows = {
       [400, 'an unknown instruction', '/build', { body: contextOf('FROM busybox\nJUMP') }],
       [400, 'an invalid name', '/build?t=UPPER', { body: contextOf('FROM busybox') }],
       [400, 'no map', '/build?buildargs=1', { body: contextOf('FROM busybox') }],
+      [400, 'BuildKit', '/build?version=2', { body: contextOf('FROM busybox') }],
+      [400, 'an unknown builder', '/build?version=3', { body: contextOf('FROM busybox') }],
+      [400, 'squashing', '/build?squash=1', { body: contextOf('FROM busybox') }],
+      [400, 'an output that is no image', '/build?outputs=[{"Type":"tar"}]', { body: contextOf('FROM busybox') }],
     ],
   },
   'POST /images/create': {

@@ -65,6 +65,7 @@ export const newerRows = {
     cases: [
       [400, 'an unknown filter', `/build/prune?${filters({ colour: ['red'] })}`],
       [400, 'a negative size', '/build/prune?keep-storage=-1'],
+      [400, 'a size that is no number', '/build/prune?reserved-space=much'],
       [400, 'it came with 1.31', '/v1.30/build/prune'],
       [200, 'all caches', '/build/prune?all=1'],
     ],
@@ -84,4 +85,11 @@ export const newerRows = {
   'GET /tasks/{id}/logs': later('/tasks/x/logs'),
   'GET /swarm/unlockkey': later('/swarm/unlockkey'),
   'POST /swarm/unlock': later('/swarm/unlock'),
+  'POST /build/cancel': {
+    statuses: [200, 400, 500],
+    cases: [
+      [400, 'no id', '/build/cancel'],
+      [200, 'no such build', '/build/cancel?id=nope'],
+    ],
+  },
 } as const satisfies StatusRows;

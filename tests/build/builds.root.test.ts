@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 
+import { Api } from '@gantry/testing/api.ts';
 import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { internalWord } from '@gantry/testing/internal-words.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
@@ -14,7 +15,7 @@ import { build, contextOf, type Files } from './compared.ts';
 suite('builds', { concurrency: false }, () => {
   let engine: TestEngine;
   before(async () => {
-    engine = await TestEngine.start();
+    engine = await TestEngine.start({ flags: ['--max-api-version=1.55'] });
   });
   after(async () => await engine[Symbol.asyncDispose]());
 
@@ -310,6 +311,25 @@ suite('builds', { concurrency: false }, () => {
     await untilNoContainer(engine);
 
     assert.equal(readdirSync(join(engine.dataRoot, 'builds')).length, 0);
+  });
+
+  test('end when they are canceled by their id', async () => {
+    using api = new Api(engine.socketPath, '/v1.39');
+    const stream = await api.stream('POST', '/build?buildid=one', {
+      body: contextOf({ Dockerfile: 'FROM busybox\nRUN echo begun; sleep 1000\n' }),
+      headers: { 'Content-Type': 'application/x-tar' },
+    });
+    let text = '';
+    let cancel: Promise<{ status: number }> | undefined;
+    for await (const chunk of stream) {
+      text += String(chunk);
+      if (text.includes('begun')) cancel ??= api.post('/build/cancel?id=one');
+    }
+
+    await untilNoContainer(engine);
+
+    assert.equal((await cancel)?.status, 200);
+    assert.match(text, /"error":"the build was canceled"/);
   });
 
   test('of a killed daemon leave nothing', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
-import { cacheFilter } from './prune.ts';
+import { cacheFilter, keptBytes, type CacheLimits } from './prune.ts';
 
 const now = Temporal.Instant.from('2026-01-02T00:00:00Z');
 const cache = {
@@ -36,4 +36,24 @@ suite('cacheFilter', () => {
   test('an unknown filter is refused', () => {
     assert.throws(() => cacheFilter('{"colour":["red"]}', now), { kind: 'invalid' });
   });
+});
+
+suite('keptBytes of 100 used and 30 free', () => {
+  const none: CacheLimits = { maxUsedBytes: 0, minFreeBytes: 0, reservedBytes: 0 };
+  const cases: [limits: Partial<CacheLimits>, kept: number][] = [
+    [{}, 0],
+    [{ reservedBytes: 40 }, 40],
+    [{ maxUsedBytes: 60 }, 60],
+    [{ maxUsedBytes: 60, reservedBytes: 70 }, 70],
+    [{ minFreeBytes: 20 }, 100],
+    [{ minFreeBytes: 50 }, 80],
+    [{ minFreeBytes: 50, maxUsedBytes: 60 }, 60],
+    [{ minFreeBytes: 90, maxUsedBytes: 60 }, 40],
+    [{ minFreeBytes: 90, reservedBytes: 50 }, 50],
+  ];
+  for (const [limits, kept] of cases) {
+    test(`${JSON.stringify(limits)} keeps ${kept}`, () => {
+      assert.equal(keptBytes({ ...none, ...limits }, { usedBytes: 100, freeBytes: 30 }), kept);
+    });
+  }
 });

@@ -1,19 +1,34 @@
 import type { Engine } from '../../engine.ts';
+import { filesystemOf } from '../../host/files/statfs.ts';
 import { anyValue, booleanFilter, parseFilters } from '../../http/values/filters.ts';
 import { parseTime } from '../../http/values/times.ts';
 import type { RunCache } from './run-caches.ts';
+
+export type CacheLimits = Readonly<{ maxUsedBytes: number; minFreeBytes: number; reservedBytes: number }>;
 
 const FILTERS = ['until', 'unused-for', 'id', 'type', 'inuse', 'shared', 'private'];
 const TYPE = 'exec.cachemount';
 
 /** Removes folders of `RUN --mount=type=cache`. Cached steps are images without a name: `POST /images/prune` has them. */
 export async function pruneBuildCaches(
-  engine: Pick<Engine, 'events' | 'runCaches'>,
-  { keepBytes, matches }: { keepBytes: number; matches: (cache: RunCache) => boolean },
+  engine: Pick<Engine, 'config' | 'events' | 'runCaches'>,
+  { limits, matches }: { limits: CacheLimits; matches: (cache: RunCache) => boolean },
 ): Promise<{ ids: string[]; bytes: number }> {
-  const pruned = await engine.runCaches.prune(keepBytes, matches);
+  const { freeBytes } = filesystemOf(engine.config.dataRoot);
+  const pruned = await engine.runCaches.prune((usedBytes) => keptBytes(limits, { usedBytes, freeBytes }), matches);
   engine.events.emit('builder', 'prune', '', { reclaimed: String(pruned.bytes) });
   return pruned;
+}
+
+/** The bytes of caches that may stay, as BuildKit computes them; without limits none. */
+export function keptBytes(
+  { maxUsedBytes, minFreeBytes, reservedBytes }: CacheLimits,
+  { usedBytes, freeBytes }: Readonly<{ usedBytes: number; freeBytes: number }>,
+): number {
+  if (maxUsedBytes === 0 && minFreeBytes === 0) return reservedBytes;
+  const allowed = maxUsedBytes === 0 ? usedBytes : maxUsedBytes;
+  const missing = Math.max(0, minFreeBytes - freeBytes);
+  return Math.max(missing > 0 ? Math.min(allowed, usedBytes - missing) : allowed, reservedBytes);
 }
 
 /** Reads the `filters` of `POST /build/prune`. Throws `invalid`. */

@@ -51,10 +51,22 @@ test('prune removes the least recently used folders that nobody uses, until the 
   const before = (await caches.list()).toSorted((a, b) => a.usedAt.epochMilliseconds - b.usedAt.epochMilliseconds);
   using _used = await caches.take('used', OWNER, 'shared');
 
-  const kept = await caches.prune(3000, () => true);
-  const unmatched = await caches.prune(0, () => false);
-  const one = await caches.prune(2000, () => true);
-  const all = await caches.prune(0, () => true);
+  const kept = await caches.prune(
+    () => 3000,
+    () => true,
+  );
+  const unmatched = await caches.prune(
+    () => 0,
+    () => false,
+  );
+  const one = await caches.prune(
+    () => 2000,
+    () => true,
+  );
+  const all = await caches.prune(
+    () => 0,
+    () => true,
+  );
 
   assert.deepEqual(
     before.map(({ bytes, isUsed }) => [bytes, isUsed]),

@@ -111,14 +111,18 @@ export class RunCaches implements AsyncDisposable {
     );
   }
 
-  /** Removes unused folders that match, the least recently used first, until all together take at most `keepBytes`. */
-  async prune(keepBytes: number, matches: (cache: RunCache) => boolean): Promise<{ ids: string[]; bytes: number }> {
+  /** Removes unused folders that match, the least recently used first, until all together take at most `keptBytes`. */
+  async prune(
+    keptBytes: (usedBytes: number) => number,
+    matches: (cache: RunCache) => boolean,
+  ): Promise<{ ids: string[]; bytes: number }> {
     using _lock = await this.#trimming.hold('');
     const pruned: { ids: string[]; bytes: number } = { ids: [], bytes: 0 };
     const caches = await this.#measured();
     let left = caches.reduce((sum, { bytes }) => sum + bytes, 0);
+    const limit = keptBytes(left);
     for (const cache of caches.toSorted((a, b) => Temporal.Instant.compare(a.usedAt, b.usedAt))) {
-      if (left <= keepBytes) break;
+      if (left <= limit) break;
       if (this.#users.has(cache.id) || !matches(cache)) continue;
       this.#remove(cache.id);
       left -= cache.bytes;
@@ -143,7 +147,10 @@ export class RunCaches implements AsyncDisposable {
     const now = new Date();
     utimesSync(join(this.#folder, name), now, now);
     this.#background.run('trim the caches of builds', {}, async () => {
-      await this.prune(this.#live.current.buildCacheBytes, () => true);
+      await this.prune(
+        () => this.#live.current.buildCacheBytes,
+        () => true,
+      );
     });
   }
 
