@@ -7,6 +7,10 @@ import { type FileResult, type Run, runTestFile } from './test-file.ts';
 type Options = Omit<Run, 'stop' | 'folder'> &
   Readonly<{
     atOnce: number;
+    /** Whether a file mostly waits, so that it leaves its core to others. */
+    waits?: (file: string) => boolean;
+    /** The number of such files beside the others. */
+    waitingAtOnce?: number;
     /** The limit of the whole run: a run that hangs would not report what hangs. */
     wholeMs: number;
     /** Lists the things on the machine that tests have to remove; `folder` is the run's temporary folder. */
@@ -33,19 +37,22 @@ const MAX_TRIED_AGAIN = 5;
  * that passes then has failed by chance, which is reported as a defect of the test.
  */
 export async function runTestFiles(root: string, files: readonly string[], options: Options): Promise<Outcome> {
-  const { atOnce, print, leftovers, wholeMs } = options;
+  const { atOnce, print, leftovers, wholeMs, waits = () => false, waitingAtOnce = 0 } = options;
   const stop = stopAfter(wholeMs);
   const folder = await mkdtemp(join(tmpdir(), 'gt-')); // short: paths of sockets have 107 bytes at most
   await chmod(folder, 0o755); // tests run programs as other users
   const run = { ...options, stop, folder };
   const before = new Set(leftovers(folder));
   const results = new Map<string, FileResult>();
-  const waiting = [...files];
-  const runNext = async (): Promise<void> => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift())
+  const [waiting, working] = [files.filter(waits), files.filter((file) => !waits(file))];
+  const runAll = async (first: string[], then: string[]): Promise<void> => {
+    for (let file = first.shift() ?? then.shift(); file !== undefined; file = first.shift() ?? then.shift())
       results.set(file, await runTestFile(root, file, run));
   };
-  await Promise.all(Array.from({ length: atOnce }, runNext));
+  await Promise.all([
+    ...Array.from({ length: atOnce }, async () => await runAll(working, waiting)),
+    ...Array.from({ length: waitingAtOnce }, async () => await runAll(waiting, [])),
+  ]);
 
   const told: string[] = [];
   const unlucky = [...results.values()].filter(({ failed }) => failed.length > 0);
