@@ -89,7 +89,8 @@ export class TestEngine extends Api implements AsyncDisposable {
     sources = root,
   }: Options = {}): Promise<TestEngine> {
     const directory = await mkdtemp(join(tmpdir(), prefix));
-    const flags = version === '1.24' ? wanted : [`--max-api-version=${version}`, ...wanted];
+    const namesMax = wanted.some((flag) => flag.startsWith('--max-api-version='));
+    const flags = version === '1.24' || namesMax ? wanted : [`--max-api-version=${version}`, ...wanted];
     if (netns === undefined) await makeNetns(ownNetns(directory));
     const place = netns ?? ownNetns(directory);
     const daemon = launch(directory, { flags, netns: place, within, sources });

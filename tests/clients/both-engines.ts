@@ -38,11 +38,12 @@ export class BothEngines implements AsyncDisposable {
     this.#parts = parts;
   }
 
-  /** `version`: that of the requests; 1.24 is also the newest version of ours then. */
-  static async start(version: `1.${number}` = '1.24'): Promise<BothEngines> {
+  /** `version`: that of the requests. `newest`: the newest version that ours serves. */
+  static async start(version: `1.${number}` = '1.24', newest = version): Promise<BothEngines> {
     await using parts = new AsyncDisposableStack();
+    const flags = ['--bip=172.17.0.1/16', `--max-api-version=${newest}`];
     const starts = [
-      TestEngine.start({ version, image: false, flags: ['--bip=172.17.0.1/16'] }).then((part) => parts.use(part)),
+      TestEngine.start({ version, image: false, flags }).then((part) => parts.use(part)),
       Dockerd.start(['--bip=172.17.0.1/16']).then((part) => parts.use(part)),
     ] as const;
     await Promise.allSettled(starts); // so that both are ended when one fails

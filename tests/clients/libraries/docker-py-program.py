@@ -1,8 +1,9 @@
-"""A program that uses docker-py: prints one JSON object of what it got. The engine is that of DOCKER_HOST."""
+"""A program that uses docker-py at the version of its argument, on the engine of DOCKER_HOST: prints its results as JSON."""
 
 import io
 import json
 import re
+import sys
 import tarfile
 
 import docker
@@ -163,6 +164,6 @@ SCENARIOS = (
     run_and_remove, a_failing_run, life, execs, logs, attach, archives, stats, refusals, networks_and_volumes,
 )
 
-client = docker.DockerClient.from_env(version='1.24', timeout=300)
+client = docker.DockerClient.from_env(version=sys.argv[1], timeout=300)
 print(json.dumps({scenario.__name__: scenario(client) for scenario in SCENARIOS}))
 client.close()

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
+import { NEWEST } from '@gantry/engine/http/versions/api-version.ts';
+
 import { BothEngines, normalised } from '../both-engines.ts';
 import { differences } from '../differences.ts';
 
@@ -14,38 +16,46 @@ const PYTHON = '/usr/bin/python3';
 
 type Results = Record<string, unknown>;
 
-suite('docker-py, on our daemon and on dockerd', () => {
+/** `auto` is the engine's newest version. */
+const VERSIONS = ['1.24', 'auto'] as const;
+
+suite('docker-py, on our daemon and on dockerd', { concurrency: false }, () => {
   let engines: BothEngines;
-  let results: { ours: Results; theirs: Results };
+  const results = new Map<string, { ours: Results; theirs: Results }>();
 
   before(async () => {
-    engines = await BothEngines.start();
+    engines = await BothEngines.start('1.24', NEWEST);
     const program = join(import.meta.dirname, 'docker-py-program.py');
-    results = await engines.both(async (side) => {
-      const env = { PATH: process.env.PATH, DOCKER_HOST: `unix://${side.socketPath}`, HOME: side.directory };
-      const { stdout } = await execute(PYTHON, [program], { env, timeout: 600_000 });
-      return JSON.parse(normalised(side, stdout)) as Results;
-    });
+    for (const version of VERSIONS) {
+      const answers = await engines.both(async (side) => {
+        const env = { PATH: process.env.PATH, DOCKER_HOST: `unix://${side.socketPath}`, HOME: side.directory };
+        const { stdout } = await execute(PYTHON, [program, version], { env, timeout: 600_000 });
+        return JSON.parse(normalised(side, stdout)) as Results;
+      });
+      results.set(version, answers);
+    }
   });
   after(async () => await engines[Symbol.asyncDispose]());
 
-  for (const scenario of [
-    'run_and_remove',
-    'a_failing_run',
-    'life',
-    'execs',
-    'logs',
-    'attach',
-    'archives',
-    'stats',
-    'refusals',
-    'networks_and_volumes',
-  ]) {
-    test(`${scenario.replaceAll('_', ' ')}: the same from both`, () => {
-      const { ours, theirs } = results;
+  for (const version of VERSIONS) {
+    for (const scenario of [
+      'run_and_remove',
+      'a_failing_run',
+      'life',
+      'execs',
+      'logs',
+      'attach',
+      'archives',
+      'stats',
+      'refusals',
+      'networks_and_volumes',
+    ]) {
+      test(`${scenario.replaceAll('_', ' ')} at ${version}: the same from both`, () => {
+        const { ours, theirs } = results.get(version)!;
 
-      assert.notEqual(ours[scenario], undefined);
-      assert.deepEqual(differences(ours[scenario], theirs[scenario]), []);
-    });
+        assert.notEqual(ours[scenario], undefined);
+        assert.deepEqual(differences(ours[scenario], theirs[scenario]), []);
+      });
+    }
   }
 });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
+import { NEWEST } from '@gantry/engine/http/versions/api-version.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);
@@ -40,29 +41,36 @@ const EXPECTED: Readonly<Record<string, unknown>> = {
   'says that a container ended instead of becoming ready': 'Error: Log stream ended and message "yes" was not received',
 };
 
-suite('testcontainers, against our daemon', () => {
-  let engine: TestEngine;
-  let results: Record<string, unknown>;
-
-  before(async () => {
-    engine = await TestEngine.start();
-    const env = {
-      PATH: process.env.PATH,
-      DOCKER_HOST: `unix://${engine.socketPath}`,
-      TESTCONTAINERS_HOST_OVERRIDE: '127.0.0.1', // of the namespace in which the ports are published
-      TESTCONTAINERS_RYUK_DISABLED: 'true', // its image comes from a registry
-      HOME: engine.directory,
-    };
-    const program = join(import.meta.dirname, 'testcontainers-program.ts');
-    const words = [`--net=${join(engine.directory, 'netns')}`, process.execPath, program];
-    const { stdout } = await execute('nsenter', words, { env, timeout: 600_000 });
-    results = JSON.parse(stdout.trim().split('\n').at(-1)!) as typeof results;
-  });
-  after(async () => await engine[Symbol.asyncDispose]());
-
-  test('every scenario is in the table', () => assert.deepEqual(Object.keys(results), Object.keys(EXPECTED)));
-
-  for (const [name, expected] of Object.entries(EXPECTED)) {
-    test(name, () => assert.deepEqual(results[name], expected));
-  }
+/** The library names no version: it gets the newest. */
+suite('testcontainers, against our daemon', { concurrency: 2 }, () => {
+  for (const newest of ['1.24', NEWEST]) suiteAt(newest);
 });
+
+function suiteAt(newest: string): void {
+  suite(`with the newest version ${newest}`, { concurrency: false }, () => {
+    let engine: TestEngine;
+    let results: Record<string, unknown>;
+
+    before(async () => {
+      engine = await TestEngine.start({ flags: [`--max-api-version=${newest}`] });
+      const env = {
+        PATH: process.env.PATH,
+        DOCKER_HOST: `unix://${engine.socketPath}`,
+        TESTCONTAINERS_HOST_OVERRIDE: '127.0.0.1', // of the namespace in which the ports are published
+        TESTCONTAINERS_RYUK_DISABLED: 'true', // its image comes from a registry
+        HOME: engine.directory,
+      };
+      const program = join(import.meta.dirname, 'testcontainers-program.ts');
+      const words = [`--net=${join(engine.directory, 'netns')}`, process.execPath, program];
+      const { stdout } = await execute('nsenter', words, { env, timeout: 600_000 });
+      results = JSON.parse(stdout.trim().split('\n').at(-1)!) as typeof results;
+    });
+    after(async () => await engine[Symbol.asyncDispose]());
+
+    test('every scenario is in the table', () => assert.deepEqual(Object.keys(results), Object.keys(EXPECTED)));
+
+    for (const [name, expected] of Object.entries(EXPECTED)) {
+      test(name, () => assert.deepEqual(results[name], expected));
+    }
+  });
+}
