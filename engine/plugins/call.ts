@@ -3,7 +3,8 @@ import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 
 import { holdSocket } from '../host/files/held-socket.ts';
-import { sleep, type Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/clock.ts';
+import { retry } from '../lib/concurrency/retry.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import { GrowingBuffer } from '../lib/growing-buffer.ts';
 import type { PluginAddress } from './find.ts';
@@ -29,16 +30,15 @@ const NOT_THERE = ['ENOENT', 'ECONNREFUSED', 'EAGAIN'];
 /** Asks a plugin: `POST /Method`, repeated while nobody listens at its address. Throws the system's error. */
 export async function callPlugin(address: PluginAddress, method: string, body: unknown, how: How): Promise<Answer> {
   const text = JSON.stringify(body);
-  const end = how.clock.now().add({ milliseconds: how.patienceMs });
-  for (let delayMs = FIRST_DELAY_MS; ; delayMs = Math.min(delayMs * 2, MAX_DELAY_MS)) {
-    try {
-      return await ask(address, method, text, how);
-    } catch (error) {
-      const isOver = Temporal.Instant.compare(how.clock.now().add({ milliseconds: delayMs }), end) > 0;
-      if (isOver || !NOT_THERE.some((code) => hasCode(error, code))) throw error;
-    }
-    await sleep(how.clock, delayMs);
-  }
+  const { clock, patienceMs: timeoutMs } = how;
+  return await retry(
+    { clock, timeoutMs, delayMs: FIRST_DELAY_MS, maxDelayMs: MAX_DELAY_MS, isTransient: isNotThere },
+    async () => await ask(address, method, text, how),
+  );
+}
+
+function isNotThere(error: unknown): boolean {
+  return NOT_THERE.some((code) => hasCode(error, code));
 }
 
 async function ask(address: PluginAddress, method: string, text: string, { clock, timeoutMs }: How): Promise<Answer> {

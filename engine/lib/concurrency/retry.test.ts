@@ -45,3 +45,21 @@ test('retry: the last error is thrown when the time is over', async () => {
   );
   assert.ok(left.length > 1 && left.every((each, index) => index === 0 || each < left[index - 1]!), left.join());
 });
+
+test('retry: the pauses double up to their maximum', async () => {
+  const pauses: number[] = [];
+  const clock = {
+    ...systemClock,
+    after: (milliseconds: number, work: () => void) => {
+      pauses.push(milliseconds);
+      return systemClock.after(0, work);
+    },
+  };
+
+  await retry({ ...settings, clock, delayMs: 10, maxDelayMs: 35 }, async () => {
+    if (pauses.length < 5) throw new Busy();
+    await Promise.resolve();
+  });
+
+  assert.deepEqual(pauses, [10, 20, 35, 35, 35]);
+});

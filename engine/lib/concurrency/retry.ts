@@ -4,8 +4,9 @@ type Retry = Readonly<{
   clock: Clock;
   /** No attempt begins later than this after the first one. */
   timeoutMs: number;
-  /** Between attempts. */
+  /** Between attempts; with `maxDelayMs` it doubles each time, up to that. */
   delayMs: number;
+  maxDelayMs?: number;
   /** Whether the same attempt may succeed later. */
   isTransient: (error: unknown) => boolean;
 }>;
@@ -15,16 +16,16 @@ type Retry = Readonly<{
  * last one after the time is over.
  */
 export async function retry<T>(
-  { clock, timeoutMs, delayMs, isTransient }: Retry,
+  { clock, timeoutMs, delayMs, maxDelayMs = delayMs, isTransient }: Retry,
   attempt: (leftMs: number) => Promise<T>,
 ): Promise<T> {
   const until = performance.now() + timeoutMs;
-  for (;;) {
+  for (let nextMs = delayMs; ; nextMs = Math.min(nextMs * 2, maxDelayMs)) {
     try {
       return await attempt(until - performance.now());
     } catch (error) {
       if (!isTransient(error) || performance.now() > until) throw error;
     }
-    await sleep(clock, delayMs);
+    await sleep(clock, nextMs);
   }
 }
