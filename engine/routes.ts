@@ -1,5 +1,6 @@
 import { buildRoutes } from './builder/routes.ts';
 import { nodeRoutes } from './cluster/nodes/routes.ts';
+import { secretRoutes } from './cluster/secrets/routes.ts';
 import { serviceRoutes } from './cluster/services/routes.ts';
 import { swarmRoutes } from './cluster/swarm/routes.ts';
 import { taskRoutes } from './cluster/tasks/routes.ts';
@@ -38,5 +39,6 @@ export function routes(engine: Engine): AddRoutes[] {
     swarmRoutes(engine),
     serviceRoutes(engine),
     taskRoutes(engine),
+    secretRoutes(engine),
   ];
 }

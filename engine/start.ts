@@ -155,7 +155,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
   const locks = new KeyLock();
   const { volumeDrivers } = ofVolumes;
   const cluster = undo.use(
-    new Cluster({ background, clock, config, locks, log, volumeDrivers, engine: (): Engine => engine }),
+    new Cluster({ background, clock, config, ...ofEvents, locks, log, volumeDrivers, engine: (): Engine => engine }),
   );
   const engine: Engine = {
     get config() {

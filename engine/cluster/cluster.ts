@@ -16,7 +16,7 @@ import { managerNetworks } from './networks/manager-networks.ts';
 import type { ClusterSpec } from './state/records.ts';
 import { clusterOf } from './state/view.ts';
 
-type Needs = Pick<Engine, 'background' | 'clock' | 'config' | 'locks' | 'log'> &
+type Needs = Pick<Engine, 'background' | 'clock' | 'config' | 'events' | 'locks' | 'log'> &
   DescriptionNeeds & {
     /** All parts, once they exist. */
     engine: () => AgentNeeds;

@@ -1,4 +1,4 @@
-import { filters, missing, NOT_BUILT, type StatusRow, type StatusRows } from './row.ts';
+import { filters, missing, NOT_BUILT, OF_MEMBERS, type StatusRow, type StatusRows } from './row.ts';
 
 const later = (path: string): StatusRow => ({ statuses: [200], never: NOT_BUILT, cases: [missing(path)] });
 
@@ -71,16 +71,76 @@ export const newerRows = {
     ],
     never: { 409: 'it takes a second prune during the first' },
   },
-  'GET /secrets': later('/secrets'),
-  'POST /secrets/create': later('/secrets/create'),
-  'GET /secrets/{id}': later('/secrets/x'),
-  'DELETE /secrets/{id}': later('/secrets/x'),
-  'POST /secrets/{id}/update': later('/secrets/x/update'),
-  'GET /configs': later('/configs'),
-  'POST /configs/create': later('/configs/create'),
-  'GET /configs/{id}': later('/configs/x'),
-  'DELETE /configs/{id}': later('/configs/x'),
-  'POST /configs/{id}/update': later('/configs/x/update'),
+  'GET /secrets': {
+    statuses: [200, 500, 503],
+    never: { 200: OF_MEMBERS },
+    cases: [
+      [400, 'an unknown filter', `/secrets?${filters({ colour: ['red'] })}`],
+      [400, 'it came with 1.25', '/v1.24/secrets'],
+      [503, 'the node is in no cluster', '/secrets'],
+    ],
+  },
+  'POST /secrets/create': {
+    statuses: [201, 400, 409, 500, 503],
+    never: { 201: OF_MEMBERS, 409: OF_MEMBERS },
+    cases: [
+      [400, 'it came with 1.25', '/v1.24/secrets/create'],
+      [503, 'the node is in no cluster', '/secrets/create', { body: { Name: 'one', Data: 'eA==' } }],
+    ],
+  },
+  'GET /secrets/{id}': {
+    statuses: [200, 404, 500, 503],
+    never: { 200: OF_MEMBERS, 404: OF_MEMBERS },
+    cases: [[503, 'the node is in no cluster', '/secrets/one']],
+  },
+  'DELETE /secrets/{id}': {
+    statuses: [204, 404, 500, 503],
+    never: { 204: OF_MEMBERS, 404: OF_MEMBERS },
+    cases: [[503, 'the node is in no cluster', '/secrets/one']],
+  },
+  'POST /secrets/{id}/update': {
+    statuses: [200, 400, 404, 500, 503],
+    never: { 200: OF_MEMBERS, 404: OF_MEMBERS },
+    cases: [
+      [400, 'a version that is none', '/secrets/one/update?version=x', { body: {} }],
+      [503, 'the node is in no cluster', '/secrets/one/update?version=1', { body: {} }],
+    ],
+  },
+  'GET /configs': {
+    statuses: [200, 500, 503],
+    never: { 200: OF_MEMBERS },
+    cases: [
+      [400, 'an unknown filter', `/configs?${filters({ colour: ['red'] })}`],
+      [400, 'it came with 1.30', '/v1.29/configs'],
+      [503, 'the node is in no cluster', '/configs'],
+    ],
+  },
+  'POST /configs/create': {
+    statuses: [201, 400, 409, 500, 503],
+    never: { 201: OF_MEMBERS, 409: OF_MEMBERS },
+    cases: [
+      [400, 'it came with 1.30', '/v1.29/configs/create'],
+      [503, 'the node is in no cluster', '/configs/create', { body: { Name: 'one', Data: 'eA==' } }],
+    ],
+  },
+  'GET /configs/{id}': {
+    statuses: [200, 404, 500, 503],
+    never: { 200: OF_MEMBERS, 404: OF_MEMBERS },
+    cases: [[503, 'the node is in no cluster', '/configs/one']],
+  },
+  'DELETE /configs/{id}': {
+    statuses: [204, 404, 500, 503],
+    never: { 204: OF_MEMBERS, 404: OF_MEMBERS },
+    cases: [[503, 'the node is in no cluster', '/configs/one']],
+  },
+  'POST /configs/{id}/update': {
+    statuses: [200, 400, 404, 500, 503],
+    never: { 200: OF_MEMBERS, 404: OF_MEMBERS },
+    cases: [
+      [400, 'a version that is none', '/configs/one/update?version=x', { body: {} }],
+      [503, 'the node is in no cluster', '/configs/one/update?version=1', { body: {} }],
+    ],
+  },
   'GET /services/{id}/logs': later('/services/x/logs'),
   'GET /tasks/{id}/logs': later('/tasks/x/logs'),
   'GET /swarm/unlockkey': later('/swarm/unlockkey'),

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { isWithin, MAX_RECORD_BYTES } from '../../lib/notations/field-schemas.ts';
+import { isWithin } from '../../lib/notations/field-schemas.ts';
 import { Draft } from '../state/draft.ts';
 import type { Replica } from '../state/replica.ts';
 import { LeadershipLost, type Batches } from './batches.ts';
@@ -26,8 +26,8 @@ type Parts = Readonly<{
   decisions: () => Decisions;
 }>;
 
-/** A service has two specifications, a node its own and a description; etcd takes 1.5 MB at a time, with keys. */
-const MAX_STORED_BYTES = 2.5 * MAX_RECORD_BYTES;
+/** Room for two specifications of a service, or the largest config; etcd takes 1.5 MB at a time, with keys. */
+const MAX_STORED_BYTES = 1_480_000;
 const SECONDS_AFTER_FAILURE = 5;
 /** Records that the work of one turn changes: more would keep the leader from its lease. */
 const MAX_WRITTEN = 2000;

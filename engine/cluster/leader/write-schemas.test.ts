@@ -49,6 +49,7 @@ const cluster = readSpec({
 });
 const node = readNodeSpec({ Role: 'worker', Availability: 'drain', Labels: { a: 'b' } });
 const network = { name: 'front', labels: {}, options: {}, internal: false, ranges: [], attachable: false };
+const secret = { kind: 'secret', name: 'one', labels: {}, sealed: 'c2VhbGVk' };
 const update = { ref: 'web', version: 7 };
 const tokens = { rotateWorker: false, rotateManager: true };
 
@@ -60,6 +61,10 @@ const GOOD: readonly [write: string, args: unknown][] = [
   ['updateNode', { ...update, spec: node }],
   ['removeNode', { ref: 'n1', force: true }],
   ['updateCluster', { version: 1, spec: cluster, ...tokens }],
+  ['createSecret', secret],
+  ['createSecret', { ...secret, templating: { name: 'golang', options: {} } }],
+  ['updateSecret', { kind: 'config', ref: 'one', version: 7, labels: {} }],
+  ['removeSecret', { kind: 'secret', ref: 'one' }],
   ['createNetwork', network],
   ['removeNetwork', { id: 'n1' }],
 ];
@@ -83,6 +88,12 @@ const BAD: readonly [write: string, args: unknown][] = [
   ['updateCluster', { version: 1, spec: { ...cluster, heartbeatPeriodNs: 0 }, ...tokens }],
   ['updateCluster', { version: 1, spec: { ...cluster, nodeCertExpiryNs: 1 }, ...tokens }],
   ['updateCluster', { version: 1, spec: null, ...tokens }],
+  ['createSecret', { ...secret, kind: 'node' }],
+  ['createSecret', { ...secret, name: '../x' }],
+  ['createSecret', { ...secret, sealed: '' }],
+  ['createSecret', { ...secret, sealed: 'not base64' }],
+  ['updateSecret', { kind: 'secret', ref: 'one', version: 7, labels: null }],
+  ['removeSecret', { kind: 'service', ref: 'one' }],
   ['createNetwork', { name: 'front' }],
   ['removeNetwork', null],
 ];

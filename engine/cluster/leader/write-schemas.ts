@@ -115,6 +115,7 @@ const NodeSpec = Type.Object({
   availability: oneOf('active', 'pause', 'drain'),
 });
 
+const SecretKind = oneOf('secret', 'config');
 const version = Type.Number();
 const registryAuth = optional(text);
 
@@ -132,6 +133,18 @@ const WRITE_SCHEMAS = {
     result: Type.Void(),
   },
   removeService: { args: text, result: Type.Void() },
+  createSecret: {
+    args: Type.Object({
+      kind: SecretKind,
+      name: Type.String({ pattern: '^[a-zA-Z0-9._-]{1,64}$' }),
+      labels: Labels,
+      templating: optional(Type.Object({ name: text, options: Labels })),
+      sealed: Type.String({ pattern: '^[A-Za-z0-9+/]+=*$' }),
+    }),
+    result: IdField,
+  },
+  updateSecret: { args: Type.Object({ kind: SecretKind, ref: text, version, labels: Labels }), result: Type.Void() },
+  removeSecret: { args: Type.Object({ kind: SecretKind, ref: text }), result: Type.Void() },
   createNetwork: { args: NewNetwork, result: Type.Object({ id: IdField }) },
   removeNetwork: { args: Type.Object({ id: text }), result: Type.Void() },
 } satisfies Readonly<Record<string, Readonly<{ args: TSchema; result: TSchema }>>>;

@@ -3,6 +3,9 @@ import { seedIngress } from '../networks/ingress.ts';
 import { removeNetwork } from '../networks/remove.ts';
 import { removeNode } from '../nodes/remove.ts';
 import { updateNode } from '../nodes/update.ts';
+import { createSecret } from '../secrets/create.ts';
+import { removeSecret } from '../secrets/remove.ts';
+import { updateSecret } from '../secrets/update.ts';
 import { createService } from '../services/create.ts';
 import { removeService } from '../services/remove.ts';
 import { updateService } from '../services/update.ts';
@@ -24,6 +27,9 @@ export const WRITES: { readonly [N in WriteName]: Operation<N> } = {
   createService,
   updateService,
   removeService,
+  createSecret,
+  updateSecret,
+  removeSecret,
   createNetwork,
   removeNetwork,
 };

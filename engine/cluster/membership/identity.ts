@@ -37,10 +37,12 @@ const Identity = Type.Object({
 export type Identity = Readonly<Static<typeof Identity>>;
 
 const check = lazyCheck(Identity);
+const DATA_KEY = 'data-key';
 
 /**
  * The folder of one membership, below the data root: a file with the node's identity, which holds its key, so that it is no
- * part of the database and its backups; etcd's data; and the files that etcd's peers need. Without the file the node is in no
+ * part of the database and its backups; etcd's data; the files that etcd's peers need; and the key of
+ * secrets and configs, which is in no record of etcd. Without the file the node is in no
  * cluster. After `forget` nothing is written any more: background work may end later than the membership.
  */
 export class MemberFolder {
@@ -77,9 +79,18 @@ export class MemberFolder {
     }
   }
 
+  /** The key of the cluster's secrets and configs; undefined if this manager has none yet. */
+  readDataKey(): Buffer | undefined {
+    return existsSync(this.#dataKey) ? readFileSync(this.#dataKey) : undefined;
+  }
+
+  writeDataKey(key: Uint8Array): void {
+    if (!this.#isForgotten) writeWhole(this.#dataKey, key);
+  }
+
   /** Removes the files of a former manager. */
   removeEtcd(): void {
-    for (const name of ['etcd', 'peers']) rmSync(join(this.path, name), { recursive: true, force: true });
+    for (const name of ['etcd', 'peers', DATA_KEY]) rmSync(join(this.path, name), { recursive: true, force: true });
   }
 
   /** Ends the membership on disk: the next start removes a folder without an identity. */
@@ -92,6 +103,10 @@ export class MemberFolder {
   remove(): void {
     this.forget();
     rmSync(this.path, { recursive: true, force: true });
+  }
+
+  get #dataKey(): string {
+    return join(this.path, DATA_KEY);
   }
 
   get #file(): string {

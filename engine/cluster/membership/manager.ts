@@ -13,10 +13,11 @@ import { QUOTA_BYTES, type FirstStart } from '../etcd/flags.ts';
 import { Etcd, EtcdError } from '../etcd/gateway.ts';
 import { raftOf } from '../etcd/members.ts';
 import { EtcdProcess } from '../etcd/process.ts';
-import { NO_QUORUM } from '../leader/batches.ts';
+import { LeadershipLost, NO_QUORUM } from '../leader/batches.ts';
 import { Election } from '../leader/election.ts';
 import { Leadership } from '../leader/leadership.ts';
 import type { Write, WriteArguments, WriteName, WriteResult } from '../leader/write-schemas.ts';
+import { SecretEvents } from '../secrets/events.ts';
 import { Feed } from '../state/feed.ts';
 import { SEQUENCE_KEY } from '../state/keys.ts';
 import type { ClusterSpec } from '../state/records.ts';
@@ -25,13 +26,14 @@ import { clusterOf } from '../state/view.ts';
 import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
 import { WireServer, type Peer } from '../wire/server.ts';
 import { readAddress } from './addresses.ts';
+import { DataKey } from './data-key.ts';
 import { EtcdService } from './etcd-service.ts';
 import { forwardWrite } from './forward-write.ts';
 import type { Identity, MemberFolder } from './identity.ts';
 import { managerRoutes } from './manager-routes.ts';
 import { etcdSettings } from './own-etcd.ts';
 
-export type ManagerNeeds = Pick<Engine, 'background' | 'clock' | 'config' | 'log'> &
+export type ManagerNeeds = Pick<Engine, 'background' | 'clock' | 'config' | 'events' | 'log'> &
   Readonly<{
     folder: MemberFolder;
     client: WireClient;
@@ -55,6 +57,7 @@ export class Manager implements AsyncDisposable {
   readonly #etcd: Etcd;
   readonly #service: EtcdService;
   readonly #parts = new AsyncDisposableStack();
+  readonly #dataKey: DataKey;
   #identity: Identity;
   #server: WireServer | undefined;
   #feed: Feed | undefined;
@@ -69,6 +72,7 @@ export class Manager implements AsyncDisposable {
     this.#process = new EtcdProcess(needs, etcdSettings(needs, identity, raft));
     this.#etcd = this.#parts.use(new Etcd(this.#process.socketPath, needs.clock));
     const leading = (): Leadership | string | undefined => this.#leadership ?? this.leader?.address;
+    this.#dataKey = new DataKey({ ...needs, replica: this.replica, node: identity.nodeId });
     this.#service = new EtcdService(needs, { node: identity.nodeId, leading });
   }
 
@@ -96,6 +100,7 @@ export class Manager implements AsyncDisposable {
         routes: managerRoutes(
           () => this.#identity,
           () => this.#leading(),
+          () => this.#dataKey.known,
         ),
         admits: (peer, who) => this.#admits(peer, who),
         session: (peer, open) => this.#openSession(peer, open),
@@ -134,6 +139,7 @@ export class Manager implements AsyncDisposable {
     const etcd = this.#etcd;
     const feed = this.#parts.use(new Feed({ clock, log, etcd, replica: this.replica }));
     this.#feed = feed;
+    this.#parts.use(new SecretEvents(this.#needs.events, this.replica));
     this.#parts.use(
       this.replica.onCommit(({ changes }) =>
         changes.some(({ kind }) => kind === 'cluster') ? this.#useCluster() : undefined,
@@ -179,6 +185,11 @@ export class Manager implements AsyncDisposable {
     const { result, revision } = await this.#writeSomewhere({ write, args });
     await this.replica.reached(revision, WRITE_TIMEOUT_MS);
     return result;
+  }
+
+  /** The key of secrets and configs. Throws `unavailable`. */
+  async dataKey(): Promise<Buffer> {
+    return await this.#dataKey.get();
   }
 
   /** Waits until all writes up to now, on any manager, are visible; without a quorum for a second only. */
@@ -246,7 +257,22 @@ export class Manager implements AsyncDisposable {
       const elected = { leaderRevision: revision, leaseMs };
       const needs = { ...this.#needs, etcd: this.#etcd, replica: this.replica, node, identity, resign };
       this.#leadership = new Leadership(needs, elected, ({ message }) => this.#election?.stepDown(message));
+      await this.#makeDataKey(this.#leadership);
     });
+  }
+
+  /** The first leader of a cluster makes the key of its secrets and configs. */
+  async #makeDataKey({ turns }: Leadership): Promise<void> {
+    if (this.replica.get('cluster', '')?.dataKey !== undefined) return;
+    const dataKey = this.#dataKey.make();
+    try {
+      await turns.write((draft) => {
+        const cluster = clusterOf(draft);
+        if (cluster.dataKey === undefined) draft.put('cluster', { ...cluster, dataKey });
+      });
+    } catch (error) {
+      if (!(error instanceof LeadershipLost)) throw error; // the next leader makes one
+    }
   }
 
   #leadNoMore(): void {
@@ -275,9 +301,21 @@ export class Manager implements AsyncDisposable {
       const crl = revocationList(cluster.peerCa, cluster.revokedPeers, this.#needs.clock.now());
       this.#needs.folder.writePeers({ crl });
     });
+    if (this.#dataKey.known === undefined && clusterOf(this.replica).dataKey !== undefined) {
+      this.#needs.background.run('fetch the key of secrets', {}, async () => await this.#fetchDataKey());
+    }
     const { raft } = clusterOf(this.replica).spec;
     this.#process.use(etcdSettings(this.#needs, this.#identity, raft));
     this.#needs.keepRaft(raft);
+  }
+
+  async #fetchDataKey(): Promise<void> {
+    try {
+      await this.#dataKey.get();
+    } catch (error) {
+      if (!(error instanceof EngineError && error.kind === 'unavailable')) throw error;
+      this.#needs.log.warn({ reason: error.message }, 'this manager cannot read secrets and configs yet');
+    }
   }
 
   async #answers(etcd: Etcd): Promise<boolean> {

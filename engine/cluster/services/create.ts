@@ -3,6 +3,7 @@ import { randomName } from '../../lib/random-name.ts';
 import { refuseTakenPorts } from '../allocator/ports.ts';
 import { newClusterId } from '../ca/token.ts';
 import type { WriteArguments } from '../leader/write-schemas.ts';
+import { checkReferences } from '../secrets/references.ts';
 import type { Draft } from '../state/draft.ts';
 import { templateOf } from '../state/template.ts';
 
@@ -21,6 +22,7 @@ export function createService(
       `rpc error: code = AlreadyExists desc = name conflicts with an existing object: service ${name} already exists`,
     );
   }
+  checkReferences(draft, spec.template);
   refuseTakenPorts(draft, spec, undefined);
   const template = templateOf(id, spec);
   draft.put('template', template);

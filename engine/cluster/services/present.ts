@@ -1,3 +1,4 @@
+import { presentReferences } from '../secrets/references.ts';
 import type {
   EndpointPort,
   EndpointSpec,
@@ -77,6 +78,7 @@ export function presentTaskTemplate(template: TaskTemplate): object {
       ...filled({ Labels: labels, Command: command, Args: args, Env: env, Dir: dir, User: user }),
       ...filled({ Mounts: mounts?.map(presentMount) }),
       ...omitEmpty({ StopGracePeriod: stopGracePeriodNs }),
+      ...presentReferences(container),
     },
     ...omitEmpty({
       Resources: resources && {

@@ -2,7 +2,10 @@ import { Type, type Static, type TSchema } from 'typebox';
 
 import { CountField, IntegerField } from '../../lib/notations/field-schemas.ts';
 
-const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+const orNull = <T extends TSchema>(schema: T) => Type.Optional(nullable(schema));
+/** 32 bits, as Go's file modes. */
+const ModeField = Type.Integer({ minimum: 0, maximum: 0xff_ff_ff_ff });
 const text = Type.Optional(Type.String());
 const whole = Type.Optional(IntegerField);
 const Texts = Type.Record(Type.String(), Type.String());
@@ -26,6 +29,8 @@ const Mount = Type.Object({
 const Networks = Type.Array(Type.Object({ Target: text, Aliases: orNull(Strings) }));
 const Amounts = Type.Object({ NanoCPUs: whole, NanoCPU: whole, MemoryBytes: whole });
 
+const FileTarget = Type.Object({ Name: text, UID: text, GID: text, Mode: Type.Optional(ModeField) });
+
 export const TaskTemplateBody = Type.Object({
   ContainerSpec: orNull(
     Type.Object({
@@ -38,6 +43,22 @@ export const TaskTemplateBody = Type.Object({
       User: text,
       Mounts: orNull(Type.Array(Mount)),
       StopGracePeriod: orNull(IntegerField),
+      /** Since version 1.25, the configs of 1.30. */
+      Secrets: orNull(
+        Type.Array(nullable(Type.Object({ SecretID: text, SecretName: text, File: orNull(FileTarget) }))),
+      ),
+      Configs: orNull(
+        Type.Array(
+          nullable(
+            Type.Object({
+              ConfigID: text,
+              ConfigName: text,
+              File: orNull(FileTarget),
+              Runtime: orNull(Type.Object({})),
+            }),
+          ),
+        ),
+      ),
     }),
   ),
   LogDriver: orNull(Type.Object({ Name: text, Options: orNull(Texts) })),

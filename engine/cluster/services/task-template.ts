@@ -1,6 +1,7 @@
 import { parseReference } from '../../images/names/reference.ts';
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { parseConstraint } from '../scheduler/constraint.ts';
+import { readReferences } from '../secrets/references.ts';
 import type { Resources, TaskMount, TaskTemplate } from '../state/records.ts';
 import { omitEmpty } from './omit-empty.ts';
 import { refuseArgument } from './refuse-argument.ts';
@@ -29,6 +30,7 @@ export function readTaskTemplate(body: TaskTemplateBody): TaskTemplate {
   refuseArgument((restart?.windowNs ?? 0) < 0, 'TaskSpec: restart-window cannot be negative');
   for (const constraint of Placement?.Constraints ?? []) checkConstraint(constraint);
   checkImage(ContainerSpec.Image ?? '');
+  const references = readReferences(ContainerSpec);
   const targets = (mounts ?? []).map(({ target = '' }) => target);
   const twice = targets.find((target, at) => targets.indexOf(target) !== at);
   refuseArgument(twice !== undefined, `ContainerSpec: duplicate mount point: ${twice}`);
@@ -45,6 +47,7 @@ export function readTaskTemplate(body: TaskTemplateBody): TaskTemplate {
         mounts,
         stopGracePeriodNs: ContainerSpec.StopGracePeriod,
       }),
+      ...references,
     },
     ...omitEmpty({
       logDriver: LogDriver && { name: LogDriver.Name ?? '', options: LogDriver.Options ?? {} },

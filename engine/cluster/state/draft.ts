@@ -110,6 +110,8 @@ const ID_OF: { readonly [K in Kind]: (record: Records[K]) => string } = {
   network: ({ id }) => id,
   restart: ({ service, place }) => `${service}/${place}`,
   attachment: ({ id }) => id,
+  secret: ({ id }) => id,
+  config: ({ id }) => id,
 };
 
 /** The id of a record in the store. */

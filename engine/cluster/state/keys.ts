@@ -8,6 +8,8 @@ const KINDS: ReadonlySet<string> = new Set<Kind>([
   'network',
   'restart',
   'attachment',
+  'secret',
+  'config',
 ]);
 
 /** Under its lease: who leads. */

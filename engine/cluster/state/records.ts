@@ -12,6 +12,8 @@ export type Records = {
   network: NetworkRecord;
   restart: RestartRecord;
   attachment: AttachmentRecord;
+  secret: SecretRecord;
+  config: SecretRecord;
 };
 export type Kind = keyof Records;
 export type Stored<K extends Kind> = Records[K] & Readonly<{ version: number }>;
@@ -32,6 +34,8 @@ export type ClusterRecord = Readonly<
     /** Serial numbers (hexadecimal) of revoked certificates of peers, with the second in which they expire. */
     revokedPeers: readonly Readonly<{ serial: string; expires: number; revoked: number }>[];
     joinSecrets: Readonly<{ worker: string; manager: string }>;
+    /** Digest of the key of secrets and configs, which is a file of each manager. */
+    dataKey?: string;
   }
 >;
 
@@ -110,6 +114,8 @@ export type TaskTemplate = Readonly<{
     labels?: Labels;
     stopGracePeriodNs?: number;
     mounts?: readonly TaskMount[];
+    secrets?: readonly SecretReference[];
+    configs?: readonly SecretReference[];
   }>;
   logDriver?: LogDriver;
   resources?: Readonly<{ limits?: Partial<Resources>; reservations?: Partial<Resources> }>;
@@ -124,6 +130,13 @@ export type TaskTemplate = Readonly<{
   constraints?: readonly string[];
   /** Counter of forced updates: a new number makes tasks old. */
   forceUpdate?: number;
+}>;
+
+/** A secret or config that a task gets as a file. The ids are numbers as text, the mode has permission bits. */
+export type SecretReference = Readonly<{
+  id: string;
+  name: string;
+  file: Readonly<{ name: string; uid: string; gid: string; mode: number }>;
 }>;
 
 export type TaskMount = Readonly<{
@@ -284,6 +297,19 @@ type RestartRecord = Readonly<{
   /** When it was started again. */
   attempts: readonly string[];
 }>;
+
+/** A secret or a config. */
+export type SecretRecord = Readonly<
+  Dated & {
+    id: string;
+    name: string;
+    labels: Labels;
+    /** Its data is a template, which each task's node expands. */
+    templating?: Readonly<{ name: string; options: Labels }>;
+    /** Encrypted data (`secrets/seal.ts`). */
+    sealed: string;
+  }
+>;
 
 /** A container of no service in an attachable network: it is the node's, which says so in each session. */
 type AttachmentRecord = Readonly<

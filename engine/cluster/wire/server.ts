@@ -40,7 +40,8 @@ type Settings = Readonly<{
   log: Logger;
 }>;
 
-const MAX_BODY_KB = 1024;
+/** Room for the largest config, encrypted and in base64. */
+const MAX_BODY_KB = 1536;
 /** Largest request of a stranger in KB: a key, a request for a certificate and a token. */
 const MAX_STRANGER_BODY_KB = 16;
 const HANDSHAKE_TIMEOUT_MS = 10_000;

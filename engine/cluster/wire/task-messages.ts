@@ -34,6 +34,12 @@ const Mount = Type.Object({
   ),
 });
 
+const SecretReference = Type.Object({
+  id: IdField,
+  name: limitedText(),
+  file: Type.Object({ name: limitedText(), uid: limitedText(), gid: limitedText(), mode: CountField }),
+});
+
 const Port = Type.Object({
   protocol: Type.Union([Type.Literal('tcp'), Type.Literal('udp')]),
   targetPort: PortField,
@@ -53,6 +59,8 @@ export const NodeTemplate = Type.Object({
       labels: optional(Labels),
       stopGracePeriodNs: optional(IntegerField),
       mounts: optional(Type.Array(Mount)),
+      secrets: optional(Type.Array(SecretReference)),
+      configs: optional(Type.Array(SecretReference)),
     }),
   ),
   resources: optional(Type.Object({ limits: optional(Amounts), reservations: optional(Amounts) })),
