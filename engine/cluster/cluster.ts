@@ -1,7 +1,7 @@
 import type { Engine } from '../engine.ts';
 import { VXLAN_PORT } from '../host/network/vxlan.ts';
 import { EngineError } from '../lib/errors.ts';
-import type { ClosedPort } from '../networks/bridge/ruleset.ts';
+import type { ClosedPort } from '../networks/bridge/rules/ruleset.ts';
 import type { ClusterNetworks } from '../networks/overlay/cluster-networks.ts';
 import type { AgentNeeds } from './agent/needs.ts';
 import { advertiseAddress, listenAddress, readAddress, type Address } from './membership/addresses.ts';

@@ -2,12 +2,17 @@ import type { Engine } from '../engine.ts';
 import type { Events } from '../events/events.ts';
 import { EngineError, refuseIf } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
-import { checkConfiguration, CONFIGURATION_DRIVER, configuredBy, refuseConfigurationInUse } from './configurations.ts';
 import { findNetwork } from './list.ts';
-import { isPredefinedName } from './mode.ts';
 import type { Networks } from './networks.ts';
 import type { NetworkCluster } from './overlay/cluster-networks.ts';
 import type { CreateNetworkBody } from './schema.ts';
+import {
+  checkConfiguration,
+  CONFIGURATION_DRIVER,
+  configuredBy,
+  refuseConfigurationInUse,
+} from './settings/configurations.ts';
+import { isPredefinedName } from './settings/mode.ts';
 import type { Custom, NetworkRecord, PoolConfig } from './store.ts';
 
 type Needs = Pick<Engine, 'networks' | 'events'> & { cluster: NetworkCluster };

@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Background } from '../lib/concurrency/background.ts';
 import type { Plugins } from '../plugins/plugins.ts';
 import type { Cidr } from './addresses/cidr.ts';
-import type { ClosedPort } from './bridge/ruleset.ts';
+import type { ClosedPort } from './bridge/rules/ruleset.ts';
 import type { Registration } from './dns/registration.ts';
 import type { Networks } from './networks.ts';
 

@@ -6,8 +6,8 @@ import { becomeTestHost, TestDaemon } from '@gantry/testing/networks/network-hos
 import { parseFilters } from '../http/values/filters.ts';
 import { closeSandbox } from './endpoints/sandbox.ts';
 import { listNetworks, NETWORK_FILTERS } from './list.ts';
-import { networkModeOf } from './mode.ts';
 import { networkSettings, presentNetwork, type Member } from './present.ts';
+import { networkModeOf } from './settings/mode.ts';
 
 becomeTestHost();
 

@@ -17,7 +17,6 @@ import type { NetworkDriver } from './drivers/driver.ts';
 import { hostDriver, nullDriver } from './drivers/plain-drivers.ts';
 import { hasAddress, type Endpoint } from './endpoints/endpoint.ts';
 import { findIn } from './find.ts';
-import { DEFAULT_NETWORK } from './mode.ts';
 import type { NetworkSettings } from './needs.ts';
 import { overLinkDriver } from './over-link/driver.ts';
 import { ipvlan } from './over-link/ipvlan.ts';
@@ -26,6 +25,7 @@ import { overlayDriver } from './overlay/driver.ts';
 import { notAttachable, Overlays } from './overlay/overlays.ts';
 import { CleanupQueue } from './plugins/cleanup-queue.ts';
 import { PluginDrivers } from './plugins/plugin-drivers.ts';
+import { DEFAULT_NETWORK } from './settings/mode.ts';
 import { NetworkStore, type NetworkRecord } from './store.ts';
 import { NetworkUses } from './uses.ts';
 

@@ -1,10 +1,10 @@
 import { poolsByFamily } from './addresses/pools.ts';
 import { hasAddress, NO_PLACE, type Endpoint, type Place } from './endpoints/endpoint.ts';
 import { parsePort, type PublishedPort } from './endpoints/ports.ts';
-import { DEFAULT_NETWORK, networkOfMode, type NetworkMode } from './mode.ts';
 import type { Networks } from './networks.ts';
-import { INGRESS_SANDBOX } from './overlay/ingress.ts';
+import { INGRESS_SANDBOX } from './overlay/services/ingress.ts';
 import type { EndpointWire, Endpoints, NetworkSettings, NetworkWire, PortMap } from './schema.ts';
+import { DEFAULT_NETWORK, networkOfMode, type NetworkMode } from './settings/mode.ts';
 import type { NetworkRecord } from './store.ts';
 
 /** A network, with the containers that are in it now. */

@@ -1,5 +1,5 @@
 import { EngineError } from '../lib/errors.ts';
-import { refuseEndpoint } from './configurations.ts';
+import { refuseEndpoint } from './settings/configurations.ts';
 import type { NetworkRecord, NetworkStore } from './store.ts';
 
 /** The users of a network during calls of its driver, which the records of endpoints do not have yet, or no longer. */

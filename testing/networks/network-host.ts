@@ -14,9 +14,9 @@ import { Background } from '@gantry/engine/lib/concurrency/background.ts';
 import type { Endpoint } from '@gantry/engine/networks/endpoints/endpoint.ts';
 import { reconcile } from '@gantry/engine/networks/endpoints/reconcile.ts';
 import { closeSandbox, openSandbox, type SandboxRequest } from '@gantry/engine/networks/endpoints/sandbox.ts';
-import { networkModeOf } from '@gantry/engine/networks/mode.ts';
 import type { NetworkSettings } from '@gantry/engine/networks/needs.ts';
 import { Networks } from '@gantry/engine/networks/networks.ts';
+import { networkModeOf } from '@gantry/engine/networks/settings/mode.ts';
 import { Plugins } from '@gantry/engine/plugins/plugins.ts';
 import { pino } from 'pino';
 

@@ -16,7 +16,7 @@ const PLACES: Readonly<Record<Kind, readonly string[]>> = {
     ...['demo', 'tests/vm/', 'engine/runtime/shim/shim-oom', 'engine/system/system.root'],
     ...['engine/containers/stats/stats.root', 'tests/docker-cli', 'tests/build/build.root'],
     ...['engine/networks/networks.root', 'engine/networks/user-networks.root', 'engine/networks/dns/'],
-    ...['engine/networks/bridge/loopback-proxies', 'engine/networks/plugins/', 'engine/volumes/volumes.root'],
+    ...['engine/networks/bridge/ports/loopback-proxies', 'engine/networks/plugins/', 'engine/volumes/volumes.root'],
     ...['engine/cluster/', 'tests/cluster/', 'GANTRY_CRASHES=100', 'tests/crash.root'],
   ],
   v1: ['demo', 'tests/vm-v1/'],

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 
 import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
-import type { WantedAttachment } from '../../networks/overlay/attachment.ts';
+import type { WantedAttachment } from '../../networks/overlay/members/attachment.ts';
 import type { Dispatcher } from '../dispatcher/dispatcher.ts';
 import { storeAttachments } from '../networks/attachments.ts';
 import type { NetworkPush } from '../networks/push.ts';

@@ -5,7 +5,7 @@ import { Type } from 'typebox';
 
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
-import type { Question } from '../../networks/overlay/withdrawals.ts';
+import type { Question } from '../../networks/overlay/members/withdrawals.ts';
 import { Agent } from '../agent/agent.ts';
 import type { AgentNeeds } from '../agent/needs.ts';
 import { newKey, newRequest } from '../ca/certificates.ts';

@@ -1,6 +1,6 @@
 import { parseIp } from '../../lib/notations/ip-address.ts';
 import { isContainerName } from '../../lib/notations/names.ts';
-import { usableAliases, type Unattached, type WantedAttachment } from '../../networks/overlay/attachment.ts';
+import { usableAliases, type Unattached, type WantedAttachment } from '../../networks/overlay/members/attachment.ts';
 import type { Draft } from '../state/draft.ts';
 import type { NetworkRecord } from '../state/records.ts';
 

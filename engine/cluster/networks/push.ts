@@ -1,7 +1,7 @@
 import { settlesWithin, sleep, type Clock } from '../../lib/clock.ts';
 import { SharedRuns } from '../../lib/concurrency/shared-runs.ts';
-import type { Unattached } from '../../networks/overlay/attachment.ts';
-import type { Member, NetworkNews } from '../../networks/overlay/members.ts';
+import type { Unattached } from '../../networks/overlay/members/attachment.ts';
+import type { Member, NetworkNews } from '../../networks/overlay/members/members.ts';
 import type { Replica } from '../state/replica.ts';
 import type { Change } from '../state/view.ts';
 import { networkForNodes, Topology } from './topology.ts';

@@ -1,5 +1,5 @@
 import { parseIp } from '../../lib/notations/ip-address.ts';
-import type { ClusterNetwork, Member } from '../../networks/overlay/members.ts';
+import type { ClusterNetwork, Member } from '../../networks/overlay/members/members.ts';
 import { endpointOf } from '../state/defaults.ts';
 import type { NetworkRecord, NodeRecord, ServiceRecord, TaskRecord } from '../state/records.ts';
 import { hasEnded, placeOf } from '../state/task-states.ts';

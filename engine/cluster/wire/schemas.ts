@@ -10,8 +10,8 @@ import {
   MAX_INT64,
   MAX_RECORD_BYTES,
 } from '../../lib/notations/field-schemas.ts';
-import { MAX_ATTACHMENTS, Unattached, WantedAttachment } from '../../networks/overlay/attachment.ts';
-import { NetworkNewsMessage } from '../../networks/overlay/members.ts';
+import { MAX_ATTACHMENTS, Unattached, WantedAttachment } from '../../networks/overlay/members/attachment.ts';
+import { NetworkNewsMessage } from '../../networks/overlay/members/members.ts';
 import { AckMessage, AllTasksMessage, ReportMessage, TasksMessage } from './task-messages.ts';
 
 const text = limitedText();

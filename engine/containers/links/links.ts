@@ -1,6 +1,6 @@
 import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { DEFAULT_NETWORK, isDefaultNetwork, networkModeOf } from '../../networks/mode.ts';
+import { DEFAULT_NETWORK, isDefaultNetwork, networkModeOf } from '../../networks/settings/mode.ts';
 import { rewriteHosts } from '../runs/preparation/etc-files.ts';
 import type { HostConfig } from '../settings/host-config/host-config-schema.ts';
 import { isAlive } from '../state.ts';

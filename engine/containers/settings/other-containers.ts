@@ -1,6 +1,6 @@
 import { EngineError } from '../../lib/errors.ts';
 import { sharedWith, sharing } from '../../lib/shared-namespace.ts';
-import { isUserNetwork, networkModeOf } from '../../networks/mode.ts';
+import { isUserNetwork, networkModeOf } from '../../networks/settings/mode.ts';
 import { storedAliases, storedLinks } from '../links/links.ts';
 import type { Container, ContainerStore } from '../store.ts';
 import type { HostConfig } from './host-config/host-config-schema.ts';

@@ -2,7 +2,7 @@ import { parseIp } from '../../lib/notations/ip-address.ts';
 import { storedAddresses } from '../addresses/choose.ts';
 import type { NetworkAddresses } from '../addresses/pools.ts';
 import { ANY } from '../endpoints/ports.ts';
-import { booleanOption, mtuOption, optionOf, unreadable, type Options } from '../options.ts';
+import { booleanOption, mtuOption, optionOf, unreadable, type Options } from '../settings/options.ts';
 import type { NetworkRecord } from '../store.ts';
 
 /** A network of the driver `bridge`, ready to be set up. */

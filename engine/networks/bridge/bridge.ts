@@ -10,9 +10,9 @@ import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
 import { addressesOf, type Endpoint, type Place } from '../endpoints/endpoint.ts';
 import { addressing, enableIPv6, freeInterfaceName, needsIPv6 } from '../endpoints/interfaces.ts';
 import type { BridgeSettings } from './bridge-settings.ts';
-import type { Firewall } from './firewall.ts';
 import { disposeSandbox, distrustPair, type Sandbox, type Sandboxes } from './ready-sandboxes.ts';
-import type { BridgeRules } from './ruleset.ts';
+import type { Firewall } from './rules/firewall.ts';
+import type { BridgeRules } from './rules/ruleset.ts';
 
 /** The parts that all bridges of a daemon share, and the stock of this one. */
 type BridgeParts = Readonly<{

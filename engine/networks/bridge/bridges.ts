@@ -16,14 +16,14 @@ import { ANY, ANY_SIX, type PublishedPort, type WantedPort } from '../endpoints/
 import { ensureBridge, isOwnBridge, knownLinks, ownBridges, type KnownLinks } from './bridge-link.ts';
 import type { BridgeSettings } from './bridge-settings.ts';
 import { Bridge } from './bridge.ts';
-import { Firewall } from './firewall.ts';
-import { admitLegacyForwarding } from './legacy-forwarding.ts';
-import { LoopbackProxies, selectProxied } from './loopback-proxies.ts';
-import { PortReservations } from './port-reservations.ts';
+import { LoopbackProxies, selectProxied } from './ports/loopback-proxies.ts';
+import { PortReservations } from './ports/port-reservations.ts';
+import { checkHostIp, resolvePublishedPorts } from './ports/resolve-ports.ts';
 import { Sandboxes } from './ready-sandboxes.ts';
 import { removeFromMachine } from './remove-from-machine.ts';
-import { checkHostIp, resolvePublishedPorts } from './resolve-ports.ts';
-import type { ClosedPort } from './ruleset.ts';
+import { Firewall } from './rules/firewall.ts';
+import { admitLegacyForwarding } from './rules/legacy-forwarding.ts';
+import type { ClosedPort } from './rules/ruleset.ts';
 
 type BridgesSettings = Readonly<{
   /** Name of this daemon's table of rules. */

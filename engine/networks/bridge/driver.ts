@@ -1,6 +1,6 @@
 import { EngineError } from '../../lib/errors.ts';
 import type { NetworkDriver } from '../drivers/driver.ts';
-import { OPTION_PREFIXES } from '../options.ts';
+import { OPTION_PREFIXES } from '../settings/options.ts';
 import type { NetworkRecord } from '../store.ts';
 import type { Bridges } from './bridges.ts';
 

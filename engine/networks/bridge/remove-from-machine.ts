@@ -2,9 +2,9 @@ import { legacyFilterLayout } from '../../host/network/iptables.ts';
 import { deleteLinks } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import { knownLinks, ownBridges } from './bridge-link.ts';
-import { Firewall } from './firewall.ts';
-import { patternOf } from './forwarding.ts';
-import { dropLegacyForwarding } from './legacy-forwarding.ts';
+import { Firewall } from './rules/firewall.ts';
+import { patternOf } from './rules/forwarding.ts';
+import { dropLegacyForwarding } from './rules/legacy-forwarding.ts';
 
 /** The kernel takes 20 ms for each bridge, one after the other: more would hold up the end of a machine for seconds. */
 const MAX_REMOVED = 16;

@@ -1,4 +1,4 @@
-import { INGRESS_SANDBOX } from '../overlay/ingress.ts';
+import { INGRESS_SANDBOX } from '../overlay/services/ingress.ts';
 import { gatewayEndpoint } from './gateway.ts';
 import { tell, type NetworkNeeds } from './sandbox.ts';
 

@@ -13,7 +13,7 @@ import { changeLink, createBridge, deleteLink, getLink, listLinks } from '../../
 import { Netlink } from '../../host/network/netlink.ts';
 import { Nftables } from '../../host/network/nftables.ts';
 import { checkBridgeName } from '../bridge/bridge-link.ts';
-import { networkModeOf } from '../mode.ts';
+import { networkModeOf } from '../settings/mode.ts';
 import { closeSandbox } from './sandbox.ts';
 
 const machine = becomeTestHost();

@@ -1,6 +1,6 @@
 import { createMacvlan, MACVLAN_MODES } from '../../host/network/links.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { mtuOption } from '../options.ts';
+import { mtuOption } from '../settings/options.ts';
 import type { NetworkRecord } from '../store.ts';
 import { parentOf, type LinkKind, type LinkSettings } from './kind.ts';
 

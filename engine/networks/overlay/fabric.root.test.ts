@@ -14,11 +14,11 @@ import { createVxlan, VXLAN_PORT } from '@gantry/engine/host/network/vxlan.ts';
 import { Peer } from '@gantry/testing/networks/peer.ts';
 
 import { prepareNetns } from '../endpoints/namespace.ts';
-import { Balancing, publishedPorts, virtualAddresses } from './balancing.ts';
 import { Fabric } from './fabric.ts';
 import { VxlanGuard } from './guard.ts';
-import type { Member } from './members.ts';
+import type { Member } from './members/members.ts';
 import { nameNetns, openNamedNetns } from './named-netns.ts';
+import { Balancing, publishedPorts, virtualAddresses } from './services/balancing.ts';
 
 const execute = promisify(execFile);
 const VNI = 4100;

@@ -7,7 +7,7 @@ import { listAddresses } from '../../host/network/addresses.ts';
 import { listLinks } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import { VXLAN_OVERHEAD } from '../../host/network/vxlan.ts';
-import { mtuOption } from '../options.ts';
+import { mtuOption } from '../settings/options.ts';
 import type { NetworkRecord } from '../store.ts';
 import { Fabric } from './fabric.ts';
 import { VxlanGuard } from './guard.ts';

@@ -13,7 +13,7 @@ const VNI_IN_PACKET = '@th,96,24';
 /**
  * The kernel listens for VXLAN on all addresses of the host, and takes it from anybody. These rules drop what comes for one of
  * our networks to another address than the advertised one, or from another than a node's; networks of other programs are none
- * of theirs. Packets of the machine's own containers are dropped before, whatever sender they name (`../bridge/ruleset.ts`).
+ * of theirs. Packets of the machine's own containers are dropped before, whatever sender they name (`../bridge/rules/ruleset.ts`).
  */
 export class VxlanGuard {
   readonly #table: string;

@@ -10,15 +10,22 @@ import type { Place } from '../endpoints/endpoint.ts';
 import { freeInterfaceName } from '../endpoints/interfaces.ts';
 import type { Networks } from '../networks.ts';
 import type { NetworkRecord } from '../store.ts';
-import { Attachments, type Applicant } from './attachments.ts';
 import { Fabrics } from './fabrics.ts';
-import { Ingress, INGRESS_SANDBOX } from './ingress.ts';
-import { MemberStore } from './member-store.ts';
-import { checkedMembers, remoteIn, tasksIn, type Member, type NetworkNewsMessage, type TaskMember } from './members.ts';
-import { OverlayNames } from './names.ts';
+import { Attachments, type Applicant } from './members/attachments.ts';
+import { MemberStore } from './members/member-store.ts';
+import {
+  checkedMembers,
+  remoteIn,
+  tasksIn,
+  type Member,
+  type NetworkNewsMessage,
+  type TaskMember,
+} from './members/members.ts';
+import { OverlayNames } from './members/names.ts';
+import { Withdrawals } from './members/withdrawals.ts';
 import { recordOf, subnetOf } from './record.ts';
-import { OverlaySandboxes } from './sandboxes.ts';
-import { Withdrawals } from './withdrawals.ts';
+import { Ingress, INGRESS_SANDBOX } from './services/ingress.ts';
+import { OverlaySandboxes } from './services/sandboxes.ts';
 
 const KNOWN_MS = 10_000;
 /** For short requests that are under way to a task that ends. */

@@ -1,7 +1,7 @@
 import { parseIp } from '../../lib/notations/ip-address.ts';
 import { contains, parseCidr } from '../addresses/cidr.ts';
 import type { NetworkRecord } from '../store.ts';
-import type { ClusterNetwork } from './members.ts';
+import type { ClusterNetwork } from './members/members.ts';
 
 /** A network of the cluster as a record of this node; `local`: its own address for the other nodes. */
 export function recordOf(network: ClusterNetwork, local: string): NetworkRecord {

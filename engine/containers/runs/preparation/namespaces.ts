@@ -5,7 +5,7 @@ import type { Engine } from '../../../engine.ts';
 import { EngineError } from '../../../lib/errors.ts';
 import { sharedWith } from '../../../lib/shared-namespace.ts';
 import type { PortRequest, SandboxRequest } from '../../../networks/endpoints/sandbox.ts';
-import { networkModeOf } from '../../../networks/mode.ts';
+import { networkModeOf } from '../../../networks/settings/mode.ts';
 import type { Namespaces } from '../../../oci/description.ts';
 import { wantedEndpoints } from '../../networks/attachments.ts';
 import { isAlive } from '../../state.ts';

@@ -1,6 +1,6 @@
-import { forgetNamesCommand, namesCommand, networkCommand, type Command } from '../dns/commands.ts';
-import type { Dns } from '../dns/dns.ts';
-import type { NetworkRecord } from '../store.ts';
+import { forgetNamesCommand, namesCommand, networkCommand, type Command } from '../../dns/commands.ts';
+import type { Dns } from '../../dns/dns.ts';
+import type { NetworkRecord } from '../../store.ts';
 import { servicesIn, type Member, type ServiceMember } from './members.ts';
 
 /** The names of services and tasks in overlays, as the resolver has them. */

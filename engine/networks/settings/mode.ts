@@ -1,4 +1,4 @@
-import { sharedWith } from '../lib/shared-namespace.ts';
+import { sharedWith } from '../../lib/shared-namespace.ts';
 
 /** HostConfig.NetworkMode, parsed once: the owner of a container's network namespace, and its first network. */
 export type NetworkMode =

@@ -1,25 +1,25 @@
 import { closeSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { withNetns } from '../../host/namespaces.ts';
-import { addAddress, listAddresses } from '../../host/network/addresses.ts';
-import { changeLink } from '../../host/network/links.ts';
-import { Netlink } from '../../host/network/netlink.ts';
-import { append } from '../../lib/append.ts';
-import { EngineError } from '../../lib/errors.ts';
-import { newId } from '../../lib/ids.ts';
-import { macOf } from '../addresses/address-leases.ts';
-import type { NewEndpoint } from '../drivers/driver.ts';
-import type { Endpoint } from '../endpoints/endpoint.ts';
-import { ANY, type PublishedPort } from '../endpoints/ports.ts';
-import type { Networks } from '../networks.ts';
-import type { NetworkRecord } from '../store.ts';
+import { withNetns } from '../../../host/namespaces.ts';
+import { addAddress, listAddresses } from '../../../host/network/addresses.ts';
+import { changeLink } from '../../../host/network/links.ts';
+import { Netlink } from '../../../host/network/netlink.ts';
+import { append } from '../../../lib/append.ts';
+import { EngineError } from '../../../lib/errors.ts';
+import { newId } from '../../../lib/ids.ts';
+import { macOf } from '../../addresses/address-leases.ts';
+import type { NewEndpoint } from '../../drivers/driver.ts';
+import type { Endpoint } from '../../endpoints/endpoint.ts';
+import { ANY, type PublishedPort } from '../../endpoints/ports.ts';
+import type { Networks } from '../../networks.ts';
+import type { NetworkRecord } from '../../store.ts';
+import type { Fabric } from '../fabric.ts';
+import { ensureGatewayNetwork } from '../gateway-network.ts';
+import { remoteIn, servicesIn, type Member } from '../members/members.ts';
+import { nameNetns, openNamedNetns, removeNamedNetns } from '../named-netns.ts';
+import { subnetOf } from '../record.ts';
 import { Balancing, publishedPorts } from './balancing.ts';
-import type { Fabric } from './fabric.ts';
-import { ensureGatewayNetwork } from './gateway-network.ts';
-import { remoteIn, servicesIn, type Member } from './members.ts';
-import { nameNetns, openNamedNetns, removeNamedNetns } from './named-netns.ts';
-import { subnetOf } from './record.ts';
 
 /** The sandbox stands where containers do, under dockerd's name. */
 export const INGRESS_SANDBOX = 'ingress-sbox';

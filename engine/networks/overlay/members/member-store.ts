@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 
-import type { Database } from '../../db/database.ts';
-import { createTable } from '../../db/migration-sql.ts';
-import { RecordTable } from '../../db/table.ts';
+import type { Database } from '../../../db/database.ts';
+import { createTable } from '../../../db/migration-sql.ts';
+import { RecordTable } from '../../../db/table.ts';
 import { Member } from './members.ts';
 
 const Row = Type.Object({ network: Type.String(), member: Member });

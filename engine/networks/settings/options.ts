@@ -1,5 +1,5 @@
-import { EngineError, refuseIf } from '../lib/errors.ts';
-import { booleanRefusal, parseBoolean } from '../lib/notations/boolean.ts';
+import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { booleanRefusal, parseBoolean } from '../../lib/notations/boolean.ts';
 
 /** Options of networks have the prefix of the specification or of docker. */
 export const OPTION_PREFIXES = ['com.docker.network', 'com.engine.network'] as const;

@@ -1,8 +1,8 @@
-import type { NftObject } from '../../host/network/nftables.ts';
-import { VXLAN_PORT } from '../../host/network/vxlan.ts';
-import { isSix, type Family } from '../../lib/notations/ip-address.ts';
-import type { Place } from '../endpoints/endpoint.ts';
-import { ANY, ANY_SIX, type PublishedPort } from '../endpoints/ports.ts';
+import type { NftObject } from '../../../host/network/nftables.ts';
+import { VXLAN_PORT } from '../../../host/network/vxlan.ts';
+import { isSix, type Family } from '../../../lib/notations/ip-address.ts';
+import type { Place } from '../../endpoints/endpoint.ts';
+import { ANY, ANY_SIX, type PublishedPort } from '../../endpoints/ports.ts';
 
 export type BridgeRules = Readonly<{
   bridge: string;

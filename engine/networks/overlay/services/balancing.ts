@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 
-import { SystemError } from '../../host/libc.ts';
-import { withNetns } from '../../host/namespaces.ts';
-import { forgetUdpFlows, type FlowChoice } from '../../host/network/conntrack.ts';
-import { Netlink } from '../../host/network/netlink.ts';
-import { Nftables } from '../../host/network/nftables.ts';
-import { append } from '../../lib/append.ts';
-import { servicesIn, servingIn, type Member } from './members.ts';
+import { SystemError } from '../../../host/libc.ts';
+import { withNetns } from '../../../host/namespaces.ts';
+import { forgetUdpFlows, type FlowChoice } from '../../../host/network/conntrack.ts';
+import { Netlink } from '../../../host/network/netlink.ts';
+import { Nftables } from '../../../host/network/nftables.ts';
+import { append } from '../../../lib/append.ts';
+import { servicesIn, servingIn, type Member } from '../members/members.ts';
 
 const TABLE = 'ip gantry-services';
 /** A sandbox knows no more tasks of a service: its own choice of them, which stays. */

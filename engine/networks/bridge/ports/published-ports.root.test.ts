@@ -6,7 +6,7 @@ import { after, test } from 'node:test';
 import { becomeTestHost, HOST_IP, TestDaemon, type Attached } from '@gantry/testing/networks/network-host.ts';
 import { Peer } from '@gantry/testing/networks/peer.ts';
 
-import { closeSandbox } from '../endpoints/sandbox.ts';
+import { closeSandbox } from '../../endpoints/sandbox.ts';
 
 const HOST_SIX = 'fd00:1::2';
 const BRIDGED_FILTERING = '/proc/sys/net/bridge/bridge-nf-call-iptables';

@@ -1,8 +1,8 @@
-import { SystemError } from '../../host/libc.ts';
-import { isLocal } from '../../host/network/addresses.ts';
-import { forgetFlows, udpFlows, type UdpFlow } from '../../host/network/conntrack.ts';
-import type { Netlink } from '../../host/network/netlink.ts';
-import type { Family } from '../../lib/notations/ip-address.ts';
+import { SystemError } from '../../../host/libc.ts';
+import { isLocal } from '../../../host/network/addresses.ts';
+import { forgetFlows, udpFlows, type UdpFlow } from '../../../host/network/conntrack.ts';
+import type { Netlink } from '../../../host/network/netlink.ts';
+import type { Family } from '../../../lib/notations/ip-address.ts';
 import { familyOf, isAny, type Published } from './ruleset.ts';
 
 type Kernel = Readonly<{ netfilter: Netlink; route: Netlink }>;

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
-import { USER_BRIDGE_PREFIX } from './bridge-settings.ts';
+import { USER_BRIDGE_PREFIX } from '../bridge-settings.ts';
 
 const execute = promisify(execFile);
 

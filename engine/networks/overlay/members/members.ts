@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
 
-import { lazyCheck } from '../../lib/lazy-check.ts';
+import { lazyCheck } from '../../../lib/lazy-check.ts';
 import {
   ClusterNameField,
   ContainerNameField,
@@ -10,8 +10,8 @@ import {
   limitedText,
   MomentField,
   PortField,
-} from '../../lib/notations/field-schemas.ts';
-import { parseCidr } from '../addresses/cidr.ts';
+} from '../../../lib/notations/field-schemas.ts';
+import { parseCidr } from '../../addresses/cidr.ts';
 
 const Texts = Type.Immutable(Type.Array(limitedText()));
 const Labels = Type.Record(Type.String(), Type.String());

@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox';
 
-import { IdField, limitedText } from '../../lib/notations/field-schemas.ts';
-import { isName } from '../dns/commands.ts';
+import { IdField, limitedText } from '../../../lib/notations/field-schemas.ts';
+import { isName } from '../../dns/commands.ts';
 
 /**
  * A container of no service that wants to be in an attachable network; its node names all of them at once. The leader refuses

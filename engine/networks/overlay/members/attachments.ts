@@ -1,11 +1,11 @@
 import { Type, type Static } from 'typebox';
 
-import { createTable } from '../../db/migration-sql.ts';
-import { RecordTable } from '../../db/table.ts';
-import { EngineError } from '../../lib/errors.ts';
-import { newId } from '../../lib/ids.ts';
-import { isWithin, MAX_TEXT_BYTES } from '../../lib/notations/field-schemas.ts';
-import type { NetworkSettings } from '../needs.ts';
+import { createTable } from '../../../db/migration-sql.ts';
+import { RecordTable } from '../../../db/table.ts';
+import { EngineError } from '../../../lib/errors.ts';
+import { newId } from '../../../lib/ids.ts';
+import { isWithin, MAX_TEXT_BYTES } from '../../../lib/notations/field-schemas.ts';
+import type { NetworkSettings } from '../../needs.ts';
 import { MAX_ATTACHMENTS, usableAliases, WantedAttachment, type Unattached } from './attachment.ts';
 import { containersIn, type Member } from './members.ts';
 

@@ -1,8 +1,8 @@
-import { refuseIf } from '../../lib/errors.ts';
-import { isSix } from '../../lib/notations/ip-address.ts';
-import type { Place } from '../endpoints/endpoint.ts';
-import { LOOPBACK_SIX, type PublishedPort } from '../endpoints/ports.ts';
-import type { Published } from './ruleset.ts';
+import { refuseIf } from '../../../lib/errors.ts';
+import { isSix } from '../../../lib/notations/ip-address.ts';
+import type { Place } from '../../endpoints/endpoint.ts';
+import { LOOPBACK_SIX, type PublishedPort } from '../../endpoints/ports.ts';
+import type { Published } from '../rules/ruleset.ts';
 
 /** The published ports for the rules: each leads to the address of its own family. */
 export function resolvePublishedPorts({ ipAddress, ipv6 }: Place, ports: readonly PublishedPort[]): Published[] {

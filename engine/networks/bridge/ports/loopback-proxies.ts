@@ -2,14 +2,14 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { lockHolder } from '../../host/files/lock-holder.ts';
-import type { Background } from '../../lib/concurrency/background.ts';
-import { EngineError, hasCode } from '../../lib/errors.ts';
-import type { Place } from '../endpoints/endpoint.ts';
-import { ANY_SIX, LOOPBACK_SIX, type PublishedPort } from '../endpoints/ports.ts';
+import { lockHolder } from '../../../host/files/lock-holder.ts';
+import type { Background } from '../../../lib/concurrency/background.ts';
+import { EngineError, hasCode } from '../../../lib/errors.ts';
+import type { Place } from '../../endpoints/endpoint.ts';
+import { ANY_SIX, LOOPBACK_SIX, type PublishedPort } from '../../endpoints/ports.ts';
 
 /** The path of gantry-proxy. */
-const PROXY_PROGRAM = join(import.meta.dirname, '../../../build/gantry-proxy');
+const PROXY_PROGRAM = join(import.meta.dirname, '../../../../build/gantry-proxy');
 /** In a child, behind stdin, stdout and stderr. */
 const FIRST_FD = 3;
 const RETRY_DELAY_MS = 1000;

@@ -1,7 +1,7 @@
-import type { Element } from '../../host/network/nft-elements.ts';
-import type { NftObject } from '../../host/network/nftables.ts';
-import { ipBytes, isSix } from '../../lib/notations/ip-address.ts';
-import { addressesOf, type Place } from '../endpoints/endpoint.ts';
+import type { Element } from '../../../host/network/nft-elements.ts';
+import type { NftObject } from '../../../host/network/nftables.ts';
+import { ipBytes, isSix } from '../../../lib/notations/ip-address.ts';
+import { addressesOf, type Place } from '../../endpoints/endpoint.ts';
 import type { BridgeRules } from './ruleset.ts';
 
 /** The addresses that somebody has: bridges and containers, by their ports. */

@@ -8,7 +8,7 @@ import type { Inspect, Summary } from '@gantry/engine/containers/schema.ts';
 import { page, pageCommand } from '@gantry/testing/networks/page.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import type { NetworkWire } from './schema.ts';
+import type { NetworkWire } from '../schema.ts';
 
 const execute = promisify(execFile);
 type Message = { message: string };

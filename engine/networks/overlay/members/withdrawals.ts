@@ -1,6 +1,6 @@
-import type { Engine } from '../../engine.ts';
-import { settlesWithin } from '../../lib/clock.ts';
-import { SharedRuns } from '../../lib/concurrency/shared-runs.ts';
+import type { Engine } from '../../../engine.ts';
+import { settlesWithin } from '../../../lib/clock.ts';
+import { SharedRuns } from '../../../lib/concurrency/shared-runs.ts';
 
 /** Tasks end all the same when a node that has a session does not answer. */
 const MAX_SECONDS = 5;

@@ -1,8 +1,8 @@
 import { closeSync, openSync } from 'node:fs';
 
-import { hasCode } from '../../lib/errors.ts';
+import { hasCode } from '../../../lib/errors.ts';
+import type { Member } from '../members/members.ts';
 import { Balancing, virtualAddresses } from './balancing.ts';
-import type { Member } from './members.ts';
 
 /** A container in overlays: its namespace, held open, and its endpoints' networks. */
 type Sandbox = { netns: number; networks: Map<string, string>; balancing: Balancing };

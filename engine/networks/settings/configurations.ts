@@ -1,6 +1,6 @@
-import { EngineError } from '../lib/errors.ts';
-import type { CreateNetworkBody } from './schema.ts';
-import type { Custom, NetworkRecord } from './store.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { CreateNetworkBody } from '../schema.ts';
+import type { Custom, NetworkRecord } from '../store.ts';
 
 /** The driver that a network without anything but settings shows. */
 export const CONFIGURATION_DRIVER = 'null';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { unshare } from '../../host/namespaces.ts';
-import { Nftables } from '../../host/network/nftables.ts';
+import { unshare } from '../../../host/namespaces.ts';
+import { Nftables } from '../../../host/network/nftables.ts';
 import { Firewall } from './firewall.ts';
 import type { BridgeRules } from './ruleset.ts';
 

@@ -10,7 +10,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const PORT = 8302;
 const TIMEOUT_MS = 60_000;
-const PROGRAM = join(import.meta.dirname, '../../../build/gantry-proxy');
+const PROGRAM = join(import.meta.dirname, '../../../../build/gantry-proxy');
 
 /** Sends back what it gets, by TCP also after the end of it. */
 const ECHO = `

@@ -1,6 +1,6 @@
-import type { Nftables, NftObject, NftRule } from '../../host/network/nftables.ts';
-import type { Family } from '../../lib/notations/ip-address.ts';
-import { USER_BRIDGE_PREFIX } from './bridge-settings.ts';
+import type { Nftables, NftObject, NftRule } from '../../../host/network/nftables.ts';
+import type { Family } from '../../../lib/notations/ip-address.ts';
+import { USER_BRIDGE_PREFIX } from '../bridge-settings.ts';
 import { NFT_FAMILY, type BridgeRules } from './ruleset.ts';
 
 /**

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 
-import { SystemError } from '../../host/libc.ts';
-import { reservePort, type ReservedPort } from '../../host/network/sockets.ts';
-import { EngineError } from '../../lib/errors.ts';
-import { isSix } from '../../lib/notations/ip-address.ts';
-import type { PublishedPort, WantedPort } from '../endpoints/ports.ts';
+import { SystemError } from '../../../host/libc.ts';
+import { reservePort, type ReservedPort } from '../../../host/network/sockets.ts';
+import { EngineError } from '../../../lib/errors.ts';
+import { isSix } from '../../../lib/notations/ip-address.ts';
+import type { PublishedPort, WantedPort } from '../../endpoints/ports.ts';
 
 const TAKEN = 'address already in use';
 const ALLOCATED = 'port is already allocated';

@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 
-import { Netlink } from '../../host/network/netlink.ts';
-import { changeElements } from '../../host/network/nft-elements.ts';
-import { NftError, Nftables, ruleGeneration } from '../../host/network/nftables.ts';
-import { append } from '../../lib/append.ts';
-import { hasCode } from '../../lib/errors.ts';
-import type { Family } from '../../lib/notations/ip-address.ts';
-import type { Place } from '../endpoints/endpoint.ts';
+import { Netlink } from '../../../host/network/netlink.ts';
+import { changeElements } from '../../../host/network/nft-elements.ts';
+import { NftError, Nftables, ruleGeneration } from '../../../host/network/nftables.ts';
+import { append } from '../../../lib/append.ts';
+import { hasCode } from '../../../lib/errors.ts';
+import type { Family } from '../../../lib/notations/ip-address.ts';
+import type { Place } from '../../endpoints/endpoint.ts';
 import { admitForwarding, dropForwarding, dropForwardingOf, patternOf } from './forwarding.ts';
 import { areNeighboursWhole, gatewayTexts, neighboursText, placeElements } from './neighbour-rules.ts';
 import {
