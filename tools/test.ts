@@ -12,11 +12,13 @@ import { availableParallelism } from 'node:os';
 import { dirname } from 'node:path';
 
 import { unshare } from '@gantry/engine/host/namespaces.ts';
+import { fetchNewerClients } from '@gantry/testing/newer-clients.ts';
 
 import { findLeftovers } from './leftovers.ts';
 import { runTestFiles } from './test-files.ts';
 
 const SHOWN_FILES = 25;
+const NEWER_CLIENTS_TEST = 'tests/clients/newest.root.test.ts';
 
 const root = dirname(import.meta.dirname);
 const noRoot = process.argv.includes('--no-root');
@@ -33,6 +35,8 @@ const chosen = allFiles.filter((file) => {
 });
 const left = noRoot ? chosen.filter((file) => file.endsWith('.root.test.ts')) : [];
 const files = chosen.filter((file) => !left.includes(file));
+
+if (files.includes(NEWER_CLIENTS_TEST)) fetchClients();
 
 // Links and rules of this run are then those of its namespace. Long tests fetch from the net.
 if (process.getuid!() === 0 && !noRoot && !files.some((file) => file.endsWith('.long.test.ts'))) enterNamespaces();
@@ -58,6 +62,16 @@ if (left.length > 0) console.log(`not run without root: ${left.length} files`);
 const failures = wrong.length + failed + (noRoot ? 0 : skipped);
 console.log(`${passed} passed, ${failures} failed`);
 process.exit(failures === 0 ? 0 : 1);
+
+/** Fetches docker's newer clients while the net is there. Only in CI do tests need it. */
+function fetchClients(): void {
+  try {
+    fetchNewerClients();
+  } catch (error) {
+    console.log(`NOT TESTED: the docker clients of Debian 13 cannot be fetched: ${String(error)}`);
+    if (process.env['CI'] !== undefined) process.exit(1);
+  }
+}
 
 function passes(name: string): boolean {
   const started = performance.now();
