@@ -10,9 +10,10 @@ type Refuse = (reason: 'memory' | 'length') => void;
 
 /** Bodies that are being read: when they need too much memory, the one that has been silent longest gives way. */
 export class BodyMemory {
-  /** In the order of their last bytes. */
-  readonly #bodies = new Set<GrowingBody>();
+  /** With the number of their last piece. Nothing is deleted and added again: the old tables of a set keep its new ones. */
+  readonly #bodies = new Map<GrowingBody, number>();
   #bytes = 0;
+  #pieces = 0;
 
   /** A body of at most `maxBytes`; `refuse` tells why no more of it is read. */
   begin(maxBytes: number, refuse: Refuse): GrowingBody {
@@ -21,11 +22,17 @@ export class BodyMemory {
   }
 
   #grow(body: GrowingBody, added: number): void {
-    this.#bodies.delete(body);
     this.#bytes += added;
-    if (body.capacity > 0) this.#bodies.add(body);
-    const [silent] = this.#bodies;
-    if (this.#bytes > MAX_BYTES) silent?.refuse('memory');
+    this.#pieces += 1;
+    if (body.capacity > 0) this.#bodies.set(body, this.#pieces);
+    else this.#bodies.delete(body);
+    if (this.#bytes > MAX_BYTES) this.#mostSilent()?.refuse('memory');
+  }
+
+  #mostSilent(): GrowingBody | undefined {
+    let [silent, least]: [GrowingBody | undefined, number] = [undefined, Infinity];
+    for (const [body, piece] of this.#bodies) if (piece < least) [silent, least] = [body, piece];
+    return silent;
   }
 }
 
