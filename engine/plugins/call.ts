@@ -6,7 +6,7 @@ import { holdSocket } from '../host/files/held-socket.ts';
 import type { Clock } from '../lib/clock.ts';
 import { retry } from '../lib/concurrency/retry.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
-import { GrowingBuffer } from '../lib/growing-buffer.ts';
+import { readWhole } from '../lib/read-whole.ts';
 import type { PluginAddress } from './find.ts';
 
 export type Answer = Readonly<{ status: number; text: string }>;
@@ -107,10 +107,8 @@ function contentOf(path = ''): Buffer | undefined {
 }
 
 async function readAll(response: IncomingMessage): Promise<string> {
-  const read = new GrowingBuffer();
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    read.push(chunk);
-    if (read.length > MAX_ANSWER_BYTES) throw new Error(`the plugin's answer has more than ${MAX_ANSWER_BYTES} bytes`);
-  }
-  return read.bytes.toString();
+  const read = await readWhole(response, MAX_ANSWER_BYTES);
+  if (read !== undefined) return read.toString();
+  response.destroy();
+  throw new Error(`the plugin's answer has more than ${MAX_ANSWER_BYTES} bytes`);
 }

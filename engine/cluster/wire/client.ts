@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:https';
-import type { Duplex } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 
 import type { Static, TSchema } from 'typebox';
 
@@ -8,6 +8,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { EngineError, type ErrorKind } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
+import { readWhole } from '../../lib/read-whole.ts';
 import { Refusal } from './schemas.ts';
 
 /** PEM. Without a certificate the client is anonymous; without a root it believes any server. */
@@ -171,13 +172,9 @@ function refusalOf(status: number, value: unknown): Error {
   return new EngineError(known, message ?? `a manager answered ${status}`);
 }
 
-async function textOf(stream: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of stream) {
-    length += chunk.length;
-    if (length > MAX_ANSWER_LENGTH) throw new Error('an answer is larger than 4 MB');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
+async function textOf(stream: Readable): Promise<string> {
+  const read = await readWhole(stream, MAX_ANSWER_LENGTH);
+  if (read !== undefined) return read.toString();
+  stream.destroy();
+  throw new Error('an answer is larger than 4 MB');
 }

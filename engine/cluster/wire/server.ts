@@ -12,6 +12,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
+import { readWhole } from '../../lib/read-whole.ts';
 import { NotLeader } from './client.ts';
 import { Connections } from './connections.ts';
 
@@ -212,15 +213,10 @@ function tlsOf({ certificate, key, root }: Identity): { cert: string; key: strin
 }
 
 async function readJson(request: IncomingMessage, maxKb: number): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > maxKb * 1024) throw new EngineError('invalid', `the request is larger than ${maxKb} KB`);
-    chunks.push(chunk);
-  }
+  const bytes = await readWhole(request, maxKb * 1024);
+  if (bytes === undefined) throw new EngineError('invalid', `the request is larger than ${maxKb} KB`);
   try {
-    return parseBoundedJson(Buffer.concat(chunks).toString());
+    return parseBoundedJson(bytes.toString());
   } catch (error) {
     throw new EngineError('invalid', 'the request is not JSON', { cause: error });
   }

@@ -1,5 +1,5 @@
 import { systemClock } from '../../lib/clock.ts';
-import { GrowingBuffer } from '../../lib/growing-buffer.ts';
+import { readWhole } from '../../lib/read-whole.ts';
 import { RegistryError } from '../errors.ts';
 import type { Answer } from './direct.ts';
 
@@ -16,17 +16,12 @@ export async function readBody(
   what: string,
   timeoutMs = BODY_TIMEOUT_MS,
 ): Promise<Buffer> {
-  const stated = Number(answer.headers['content-length'] ?? 0);
-  const read = new GrowingBuffer();
-  if (stated <= limitBytes) {
+  if (Number(answer.headers['content-length'] ?? 0) <= limitBytes) {
     const late = new RegistryError(`${what} did not come to its end within ${timeoutMs / 1000} seconds`);
     using _timer = endAfter(answer, timeoutMs, late);
-    for await (const part of answer.body) {
-      read.push(part as Buffer);
-      if (read.length > limitBytes) break;
-    }
+    const read = await readWhole(answer.body, limitBytes);
+    if (read !== undefined) return read;
   }
-  if (stated <= limitBytes && read.length <= limitBytes) return read.bytes;
   answer.body.on('error', () => undefined).destroy();
   throw new RegistryError(`${what} is larger than the limit of ${limitBytes} bytes`);
 }
