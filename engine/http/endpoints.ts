@@ -123,6 +123,7 @@ const TABLE = {
   'GET /swarm/unlockkey': { title: 'the key of a locked manager', since: '1.25' },
   'POST /swarm/unlock': { title: 'unlocking a manager', since: '1.25' },
   'POST /build/cancel': { title: 'canceling a build', since: '1.39' },
+  'PUT /volumes/{name}': { title: 'the update of a cluster volume', since: '1.42' },
 } as const satisfies Readonly<Record<`${Method} /${string}`, Facts>>;
 
 export type EndpointName = keyof typeof TABLE;

@@ -5,6 +5,9 @@ import { holdVolume } from './claims.ts';
 import type { VolumeDriver, VolumeOptions } from './driver.ts';
 import type { Volume } from './store.ts';
 
+/** The label of volumes without a name of the client, as in dockerd. */
+export const ANONYMOUS_LABEL = 'com.docker.volume.anonymous';
+
 export type CreateVolumeNeeds = Pick<
   Engine,
   'clock' | 'db' | 'events' | 'locks' | 'volumes' | 'volumeDrivers' | 'volumeClaims'
@@ -39,7 +42,9 @@ export async function createVolume(engine: CreateVolumeNeeds, wanted: Wanted): P
 }
 
 async function make(engine: CreateVolumeNeeds, driver: VolumeDriver, name: string, wanted: Wanted): Promise<Volume> {
-  const { labels = {}, anonymous = false, options } = wanted;
+  const { anonymous = false, options } = wanted;
+  const isNamed = !anonymous && (wanted.name ?? '') !== '';
+  const labels = isNamed ? (wanted.labels ?? {}) : { ...wanted.labels, [ANONYMOUS_LABEL]: '' };
   if (engine.volumes.isKnown(name)) {
     throw new EngineError('conflict', `create ${name}: the record of this volume cannot be read`);
   }

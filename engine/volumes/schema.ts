@@ -7,6 +7,9 @@ export const CreateVolumeBody = Type.Object({
   Driver: Type.Optional(Type.String()),
   DriverOpts: Type.Optional(Type.Record(Type.String(), Type.String())),
   Labels: Type.Optional(Type.Record(Type.String(), Type.String())),
+  ClusterVolumeSpec: Type.Optional(
+    Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()], { description: 'Refused' }),
+  ),
 });
 
 export const VolumesQuery = Type.Object({ filters: Type.Optional(Type.String()) });
@@ -30,6 +33,7 @@ export const VolumeList = Type.Object({
   Volumes: Type.Array(VolumeWire),
   Warnings: Type.Union([Type.Array(Type.String()), Type.Null()]),
 });
+export type VolumeList = Static<typeof VolumeList>;
 
 export const PrunedVolumes = Type.Object({
   VolumesDeleted: Type.Array(Type.String()),

@@ -26,6 +26,7 @@ export const newerRows = {
     statuses: [200, 409, 500],
     cases: [
       [400, 'a filter of others', `/volumes/prune?${filters({ until: ['1h'] })}`],
+      [400, 'a filter that is not a boolean', `/volumes/prune?${filters({ all: ['perhaps'] })}`],
       [400, 'it came with 1.25', '/v1.24/volumes/prune'],
       [200, 'all that no container has', '/volumes/prune'],
     ],
@@ -150,6 +151,14 @@ export const newerRows = {
     cases: [
       [400, 'no id', '/build/cancel'],
       [200, 'no such build', '/build/cancel?id=nope'],
+    ],
+  },
+  'PUT /volumes/{name}': {
+    statuses: [200, 400, 404, 500, 503],
+    never: { 200: 'not built: a manager answers 501', 400: 'not built yet', 404: 'not built yet' },
+    cases: [
+      [503, 'the node is in no cluster', '/volumes/used?version=1', { body: { Spec: {} } }],
+      [400, 'it came with 1.42', '/v1.41/volumes/used?version=1', { body: { Spec: {} } }],
     ],
   },
 } as const satisfies StatusRows;
