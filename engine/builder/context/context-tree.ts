@@ -4,34 +4,46 @@ import { append } from '../../lib/append.ts';
 import { sortInSteps } from '../../lib/concurrency/sort-in-steps.ts';
 import { EngineError } from '../../lib/errors.ts';
 
-type Entry = Omit<ContextEntry, 'path'>;
-/** An entry with the names below it, if it is a folder; `sorted` once they were asked for. */
-export type ContextNode = Entry & { children?: Map<string, ContextNode>; sorted?: readonly string[] | undefined };
+/**
+ * An entry with the names below it, if it is a folder that has some; `sorted` once they were asked for. Every byte of a
+ * file's node counts: `sum` is binary, and the place of the content has no object of its own.
+ */
+export type ContextNode = Pick<ContextEntry, 'type' | 'target'> & {
+  readonly sum: string;
+  readonly offset: number;
+  /** Length of the content at `offset`; undefined if it is not there in one piece. */
+  readonly bytes: number | undefined;
+  children?: Map<string, ContextNode>;
+  sorted?: readonly string[] | undefined;
+};
 
 const MAX_LINKS = 255;
 /** Walks take a part of the stack for each. */
 const MAX_DEPTH = 1000;
-/** Entries of a context, each of which takes some 400 bytes of memory. */
-const MAX_ENTRIES = 500_000;
+/** Memory of all entries, by the figures below: those of 240,000 files with short names. */
+const MAX_BYTES = 48 * 1024 * 1024;
+/** Memory of an entry besides its name and target, and of the table of a folder that is not empty. */
+const [ENTRY_BYTES, TABLE_BYTES] = [200, 300];
 
 /** The entries of a context: names in folders. */
 export class ContextTree {
-  readonly root: ContextNode = { type: 'folder', sum: '', target: '', children: new Map() };
+  readonly root = emptyFolder();
   /** The paths of hard links, also of some that were replaced since. */
   readonly hardLinks = new Set<string>();
-  #count = 0;
+  #bytes = 0;
 
   /** A later entry replaces an earlier one. Throws `invalid` for another name of a missing file, and for too many entries. */
-  add({ path, ...entry }: ContextEntry): void {
-    const names = path.split('/');
+  add({ path, type, sum, target, content }: ContextEntry): void {
+    const names = path.split('/').map(withoutParent);
+    const { offset = 0, bytes } = content ?? {};
+    const entry: ContextNode = { type, sum: Buffer.from(sum, 'hex').toString('latin1'), target, offset, bytes };
     const name = names.pop()!;
     refuseAbove(MAX_DEPTH, names.length, 'the path of a file in the context', 'folders');
     let folder = this.root;
     for (const each of names) folder = this.#folderIn(folder, each);
-    const before = folder.children!.get(name);
+    const before = folder.children?.get(name);
     if (entry.type === 'folder') {
-      const children = before?.children ?? new Map<string, ContextNode>();
-      this.#put(folder, name, { ...entry, children });
+      this.#put(folder, name, before?.children ? { ...entry, children: before.children } : entry);
     } else if (entry.type === 'file' && entry.target !== '') {
       this.hardLinks.add(path);
       this.#put(folder, name, this.#linkTo(path, entry));
@@ -73,21 +85,21 @@ export class ContextTree {
   }
 
   #folderIn(folder: ContextNode, name: string): ContextNode {
-    const known = folder.children!.get(name);
+    const known = folder.children?.get(name);
     if (known?.type === 'folder') return known;
-    const made: ContextNode = { type: 'folder', sum: '', target: '', children: new Map() };
+    const made = emptyFolder();
     this.#put(folder, name, made);
     return made;
   }
 
   #put(folder: ContextNode, name: string, node: ContextNode): void {
-    const { children } = folder;
-    this.#count += 1;
-    refuseAbove(MAX_ENTRIES, this.#count, 'the context', 'entries');
-    children!.set(name, node);
+    this.#bytes += ENTRY_BYTES + name.length + node.target.length + (folder.children === undefined ? TABLE_BYTES : 0);
+    if (this.#bytes > MAX_BYTES)
+      throw new EngineError('invalid', 'the context has too many entries: ignore files, or send fewer');
+    (folder.children ??= new Map()).set(name, node);
   }
 
-  #linkTo(path: string, entry: Entry): ContextNode {
+  #linkTo(path: string, entry: ContextNode): ContextNode {
     const first = this.get(entry.target);
     if (first === undefined || first.type === 'folder') {
       const [name, target] = [path, entry.target].map((each) => JSON.stringify(each));
@@ -95,4 +107,13 @@ export class ContextTree {
     }
     return { ...first, sum: entry.sum, target: first.type === 'link' ? first.target : entry.target };
   }
+}
+
+function emptyFolder(): ContextNode {
+  return { type: 'folder', sum: '', target: '', offset: 0, bytes: undefined };
+}
+
+/** A part of a text keeps the whole of it in memory, unless it is made anew. */
+function withoutParent(part: string): string {
+  return Buffer.from(part).toString();
 }

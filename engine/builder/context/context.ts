@@ -90,7 +90,7 @@ export class BuildContext {
     return {
       missing: 'file not found in build context or excluded by .dockerignore: ',
       resolve: (path) => this.#resolve(path),
-      sumOf: (path) => tree.get(path)?.sum || undefined,
+      sumOf: (path) => Buffer.from(tree.get(path)?.sum ?? '', 'latin1').toString('hex') || undefined,
       *entriesIn(folder) {
         const node = folder === '' ? tree.root : tree.get(folder)!;
         return (yield* tree.namesIn(node)).map((name) => ({
@@ -143,11 +143,11 @@ export class BuildContext {
   }
 
   async #read(name: string, limit: number): Promise<string> {
-    const { content } = this.#tree.resolve(name)!.node;
-    if (content === undefined) throw new EngineError('invalid', `${name} is not a plain file`);
-    refuseAbove(limit, content.bytes, name, 'bytes');
+    const { offset, bytes } = this.#tree.resolve(name)!.node;
+    if (bytes === undefined) throw new EngineError('invalid', `${name} is not a plain file`);
+    refuseAbove(limit, bytes, name, 'bytes');
     await using file = await open(this.#spool, 'r');
-    const { buffer } = await file.read(Buffer.alloc(content.bytes), 0, content.bytes, content.offset);
+    const { buffer } = await file.read(Buffer.alloc(bytes), 0, bytes, offset);
     return buffer.toString('utf8');
   }
 

@@ -67,7 +67,7 @@ test('a later entry replaces a folder with all that is in it', () => {
 
 test('a folder that comes again keeps its content', () => {
   const tree = treeOf(['a/b']);
-  tree.add({ path: 'a', type: 'folder', sum: 'new', target: '' });
+  tree.add({ path: 'a', type: 'folder', sum: '6e6577', target: '' });
 
   assert.deepEqual(pathsIn(tree), ['a', 'a/b']);
   assert.equal(tree.get('a')?.sum, 'new');

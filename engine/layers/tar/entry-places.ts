@@ -5,18 +5,27 @@ import { joinPath, splitPath } from './extracted-folders.ts';
 import { badArchive, type TarEntry } from './tar-header.ts';
 
 const MAX_LINKS = 40;
+/** Memory of all links of an archive, and of one besides its path and target. */
+const [MAX_BYTES, LINK_BYTES] = [32 * 1024 * 1024, 200];
 
 /** The places that the entries of an archive get when it is extracted, known without extracting it: behind its links. */
 export class EntryPlaces {
   readonly #links = new Map<BytePath, BytePath>();
+  #bytes = 0;
 
   /** The path of the next entry; the whole path of no entry is followed, as it replaces a link. */
   next(entry: TarEntry): BytePath {
     const path = this.#place(innerPath(entry.path, 'the name'));
     const target = entry.type === 'symlink' ? entry.linkPath : this.#links.get(this.targetOf(entry));
     if (target === undefined) this.#links.delete(path);
-    else this.#links.set(path, target);
+    else this.#add(path, target);
     return path;
+  }
+
+  #add(path: BytePath, target: BytePath): void {
+    this.#bytes += LINK_BYTES + path.length + target.length;
+    if (this.#bytes > MAX_BYTES) throw badArchive('it has too many links');
+    this.#links.set(path, target);
   }
 
   /** The path of the file that a hard link names; empty for other entries. */

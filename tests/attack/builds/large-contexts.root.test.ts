@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { after, before, suite, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 
 import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
@@ -97,6 +99,35 @@ suite('a context of great size', { concurrency: false }, () => {
     });
   }
 
+  test('one of 120,000 symbolic links is refused', async () => {
+    const tar = new TarWriter().add({ name: 'Dockerfile', content: 'FROM busybox\n' });
+    for (let at = 0; at < 120_000; at += 1) tar.add({ name: `link${at}`, type: 'symlink', linkName: 'x'.repeat(90) });
+
+    const { message } = await build(engine, '', gzipSync(tar.end(), { level: 1 }));
+
+    assert.match(message ?? '', /it has too many links/);
+  });
+
+  test('one of 300,000 files is refused, and costs less than 128 MB', async () => {
+    const tar = new TarWriter().add({ name: 'Dockerfile', content: 'FROM busybox\nCOPY . /\n' });
+    for (let at = 0; at < 300_000; at += 1) tar.add({ name: `d${at % 100}/file${at}` });
+    const body = gzipSync(tar.end(), { level: 1 });
+    assert.match((await build(engine, '', contextOf({ Dockerfile: 'FROM x y z\n' }))).message ?? '', /FROM/);
+    const before = residentBytes(engine);
+    const end = new AbortController();
+    let highest = before;
+
+    const ended = build(engine, '', body).finally(() => end.abort());
+    do {
+      assert.equal((await engine.get('/_ping')).status, 200);
+      highest = Math.max(highest, residentBytes(engine));
+      await setTimeout(20);
+    } while (!end.signal.aborted);
+
+    assert.match((await ended).message ?? '', /the context has too many entries/);
+    assert.ok(highest - before < 128 * 1024 * 1024, `${highest - before}`); // half of it for any archive of 150 MB
+  });
+
   test('a COPY ends with its client while its sources are looked for', async () => {
     const file = `FROM busybox\nCOPY ${listOf(20_000, () => 'd', ' \\\n ')} /x\n`;
     const context = contextOf({ Dockerfile: file, ...filesOf(2000, (at) => `d/f${at}`) });
@@ -130,6 +161,10 @@ suite('a context of great size', { concurrency: false }, () => {
     assert.equal((await engine.get<unknown[]>('/images/json?all=1')).body.length, before);
   });
 });
+
+function residentBytes({ pid }: TestEngine): number {
+  return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024;
+}
 
 async function namesIn(engine: TestEngine, folder: string): Promise<string[]> {
   return (await readdir(`${engine.dataRoot}/${folder}`)).filter((name) => name !== '.trash');
