@@ -8,6 +8,7 @@ import { getArchive, isFolder, isLink, putArchive, statPath } from '@gantry/clie
 
 import { command } from '../command-line/command.ts';
 import { EXIT, Exit, UsageError } from '../exit-codes.ts';
+import { reasonOf } from '../failures.ts';
 import { sizeText } from '../output/human.ts';
 import { packLocal, unpackLocal } from './local-archive.ts';
 
@@ -132,7 +133,7 @@ async function localSource(
   const asFolder = from.endsWith('/') || isContentOf(from);
   const look = followLinks || asFolder ? stat : lstat;
   const found = await look(from).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw new Exit(EXIT.failed, error.message);
+    if (error.code !== 'ENOENT') throw new Exit(EXIT.failed, `${from}: ${reasonOf(error)}`);
     throw new Exit(EXIT.failed, `${from}: no such file or directory`);
   });
   const path = look === stat ? await realpath(from) : resolve(from);

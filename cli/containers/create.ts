@@ -7,6 +7,7 @@ import { command, MANY, type Given } from '../command-line/command.ts';
 import { applyFlags, CREATE_FLAGS } from '../create/flags.ts';
 import { bodyOf, emptyRequest, type Purpose } from '../create/request.ts';
 import { EXIT, Exit, UsageError } from '../exit-codes.ts';
+import { reasonOf } from '../failures.ts';
 import { yellow } from '../output/colour.ts';
 import { visibleLines } from '../output/escape.ts';
 import { pullMissing } from '../registry/pull.ts';
@@ -95,7 +96,7 @@ async function writeNew(file: string, text: string): Promise<void> {
     await writeFile(file, text, { flag: 'wx' });
   } catch (error) {
     if (!(error instanceof Error && 'code' in error)) throw error;
-    const reason = error.code === 'EEXIST' ? 'it exists already: remove it or name another' : error.message;
+    const reason = error.code === 'EEXIST' ? 'it exists already: remove it or name another' : reasonOf(error);
     throw new Exit(EXIT.engineFailed, `cannot write the container's id to ${file}: ${reason}`);
   }
 }

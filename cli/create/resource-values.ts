@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { mapOf, READ, splitOnce } from '../command-line/values.ts';
 import { EXIT, Exit, UsageError } from '../exit-codes.ts';
+import { reasonOf } from '../failures.ts';
 import type { CreateRequest } from './request.ts';
 
 export function setCpus({ host }: CreateRequest, cpus: number): void {
@@ -103,6 +104,6 @@ export function securityOption(option: string): string {
   try {
     return `seccomp=${JSON.stringify(JSON.parse(readFileSync(value, 'utf8')))}`;
   } catch (error) {
-    throw new Exit(EXIT.usage, `opening the seccomp profile ${value} failed: ${(error as Error).message}`);
+    throw new Exit(EXIT.usage, `opening the seccomp profile ${value} failed: ${reasonOf(error)}`);
   }
 }

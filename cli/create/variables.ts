@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 import { EXIT, Exit, UsageError } from '../exit-codes.ts';
+import { reasonOf } from '../failures.ts';
 
 /** A variable without a value takes the caller's; without one there either, it removes the image's. */
 export function variables(variable: string): string {
@@ -23,7 +24,8 @@ function textOf(file: string): string {
   try {
     return readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
   } catch (error) {
-    if (error instanceof Error && 'code' in error) throw new Exit(EXIT.usage, `cannot read ${file}: ${error.message}`);
+    if (error instanceof Error && 'code' in error)
+      throw new Exit(EXIT.usage, `cannot read ${file}: ${reasonOf(error)}`);
     throw error;
   }
 }

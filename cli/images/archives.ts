@@ -6,6 +6,7 @@ import * as images from '@gantry/client/images.ts';
 
 import { command, MANY } from '../command-line/command.ts';
 import { EXIT, Exit, UsageError } from '../exit-codes.ts';
+import { reasonOf } from '../failures.ts';
 import { visible } from '../output/escape.ts';
 
 const PLATFORM = { kind: 'text', help: '', refused: 'API 1.24 does not have it: an image has one platform' } as const;
@@ -104,7 +105,7 @@ export async function writeWhole(file: string, archive: Readable): Promise<void>
 
 function cannotOpen(file: string): (error: NodeJS.ErrnoException) => never {
   return (error) => {
-    const reason = error.code === 'ENOENT' ? 'no such file or folder' : error.message;
+    const reason = error.code === 'ENOENT' ? 'no such file or folder' : reasonOf(error);
     throw new Exit(EXIT.failed, `cannot open ${file}: ${reason}`);
   };
 }

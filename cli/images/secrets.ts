@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 
 import { EXIT, Exit, UsageError } from '../exit-codes.ts';
+import { reasonOf } from '../failures.ts';
 
 const KEYS: readonly string[] = ['id', 'src', 'source', 'env', 'type'];
 
@@ -35,6 +36,6 @@ async function secretOf(text: string): Promise<[string, Buffer]> {
   try {
     return [id, await readFile(file ?? id)];
   } catch (error) {
-    throw new Exit(EXIT.failed, `secret ${id}: ${(error as Error).message}`);
+    throw new Exit(EXIT.failed, `secret ${id}: ${reasonOf(error)}`);
   }
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 
 import { EXIT, Exit } from '../exit-codes.ts';
+import { reasonOf } from '../failures.ts';
 import type { Login } from './docker-config.ts';
 
 /** The user name under which helpers keep tokens. */
@@ -42,6 +43,6 @@ async function run(name: string, action: string, input: string): Promise<{ stdou
     const [stdout, [code]] = await Promise.all([text(child.stdout), closed]);
     return { stdout, code: code ?? EXIT.failed };
   } catch (error) {
-    throw new Exit(EXIT.failed, `docker-credential-${name} cannot be run: ${(error as Error).message}`);
+    throw new Exit(EXIT.failed, `docker-credential-${name} cannot be run: ${reasonOf(error)}`);
   }
 }

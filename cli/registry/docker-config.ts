@@ -3,6 +3,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 import { EXIT, Exit } from '../exit-codes.ts';
+import { reasonOf } from '../failures.ts';
 import { eraseInHelper, readFromHelper, storeInHelper } from './credential-helper.ts';
 
 export type Login = { username?: string; password?: string; identitytoken?: string };
@@ -113,7 +114,7 @@ async function readConfig(): Promise<ConfigFile> {
     text = await readFile(path, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
-    throw new Exit(EXIT.failed, `cannot read ${path}: ${(error as Error).message}`);
+    throw new Exit(EXIT.failed, `cannot read ${path}: ${reasonOf(error)}`);
   }
   try {
     const config: unknown = JSON.parse(text);

@@ -101,7 +101,7 @@ function parsed(text: string | undefined, what: string): unknown {
   try {
     return (JSON.parse(text) as unknown) ?? undefined;
   } catch (error) {
-    throw new EngineError('invalid', `error reading ${what}: ${String(error)}`, { cause: error });
+    throw new EngineError('invalid', `error reading ${what}: it is not JSON`, { cause: error });
   }
 }
 

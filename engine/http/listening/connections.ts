@@ -15,6 +15,21 @@ const TLS_HANDSHAKE = 22;
 const FIRST_BYTE_TIMEOUT_MS = 20_000;
 /** Node's error for a head that is not complete in time: its client awaits no answer. */
 const HEAD_TIMEOUT = 'ERR_HTTP_REQUEST_TIMEOUT';
+/** Our words for the parser's errors; others are told without a reason. */
+const MISTAKES: ReadonlyMap<string | undefined, string> = new Map([
+  ['HPE_INVALID_METHOD', ': the method is unknown'],
+  ['HPE_INVALID_URL', ': the address has characters that must be encoded'],
+  ['HPE_INVALID_VERSION', ': the version of HTTP is unknown'],
+  ['HPE_INVALID_CONSTANT', ': the first line does not name HTTP'],
+  ['HPE_HEADER_OVERFLOW', ': the head is too long'],
+  ['HPE_INVALID_HEADER_TOKEN', ': a header has an invalid character'],
+  ['HPE_INVALID_CONTENT_LENGTH', ': the header Content-Length is not a number'],
+  ['HPE_UNEXPECTED_CONTENT_LENGTH', ': the length is given twice'],
+  ['HPE_INVALID_TRANSFER_ENCODING', ': the transfer encoding is unknown'],
+  ['HPE_INVALID_CHUNK_SIZE', ': a chunk has no length'],
+  ['HPE_LF_EXPECTED', ': a line does not end with CR LF'],
+  ['HPE_CR_EXPECTED', ': a line does not end with CR LF'],
+]);
 /** More are closed at once: half of the descriptors stay for the daemon's own work. */
 const MAX_CONNECTIONS = 8192;
 /** Over TCP as in Go: after silence, this many unanswered probes mean that the client is gone. */
@@ -54,9 +69,9 @@ export function serve(server: Server, answering: RequestListener, newest = COMPL
   server.on('request', listener);
   // Expectations other than `100-continue` are ignored: the request is answered.
   server.on('checkExpectation', listener);
-  server.on('clientError', (error: Error & { reason?: string; code?: string }, socket: Socket) => {
+  server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {
     if (socket.writable && error.code !== HEAD_TIMEOUT && !idle.isAnswering(socket))
-      socket.end(rawRefusal(`malformed HTTP request: ${error.reason ?? error.message}`, newest));
+      socket.end(rawRefusal(`malformed HTTP request${MISTAKES.get(error.code) ?? ''}`, newest));
     else socket.destroy();
   });
   serveUpgrades(server, accepted, listener, (socket) => hangUps.watch(socket));

@@ -48,7 +48,7 @@ function parseBody(bytes: Buffer): unknown {
     return parseBoundedJson(text);
   } catch (error) {
     if (error instanceof UnboundedJsonError) throw new EngineError('invalid', `the body is refused: ${error.message}`);
-    throw new EngineError('invalid', `the body is not JSON: ${String(error)}`, { cause: error });
+    throw new EngineError('invalid', 'the body is not JSON', { cause: error });
   }
 }
 

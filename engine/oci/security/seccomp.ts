@@ -9,6 +9,7 @@ import {
 import { FS_IOC_FSSETXATTR } from '../../host/files/project-quota.ts';
 import { parseBoundedJson } from '../../lib/bounded-json.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import { ALWAYS, NAMESPACE_FLAGS, PERSONALITIES, WITH_CAPABILITY } from './seccomp-profile.ts';
 
 type Rule = {
@@ -62,9 +63,13 @@ export function customSeccomp(json: string, capabilities: readonly string[]): Se
   try {
     return toOci(parseBoundedJson(json) as Profile, capabilities);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new EngineError('invalid', `Decoding seccomp profile failed: ${reason}`, { cause: error });
+    throw new EngineError('invalid', `Decoding seccomp profile failed: ${mistakeIn(error)}`, { cause: error });
   }
+}
+
+function mistakeIn(error: unknown): string {
+  if (error instanceof SyntaxError) return 'it is not JSON';
+  return error instanceof TypeError ? 'it does not have the form of a profile' : messageOf(error);
 }
 
 /**
