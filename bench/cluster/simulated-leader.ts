@@ -11,7 +11,8 @@ import type { WriteArguments, WriteName } from '@gantry/engine/cluster/leader/wr
 import { Feed } from '@gantry/engine/cluster/state/feed.ts';
 import type { Authority } from '@gantry/engine/cluster/state/records.ts';
 import { Replica } from '@gantry/engine/cluster/state/replica.ts';
-import { WireServer, type Peer } from '@gantry/engine/cluster/wire/server.ts';
+import { Nothing } from '@gantry/engine/cluster/wire/schemas.ts';
+import { upgrade, WireServer, type Peer } from '@gantry/engine/cluster/wire/server.ts';
 import { systemClock } from '@gantry/engine/lib/clock.ts';
 import type { Background } from '@gantry/engine/lib/concurrency/background.ts';
 import type { Logger } from 'pino';
@@ -112,10 +113,12 @@ export class SimulatedLeader implements AsyncDisposable {
       identity: { certificate, key: privateKey, root: authority.certificate, clusterId: SIMULATED },
       routes: {},
       admits: ({ id }) => this.replica.get('node', id) !== undefined,
-      session: (peer, open) => {
-        const socket = open();
-        this.#count(socket);
-        this.#open(peer, socket);
+      upgrades: {
+        '/v1/session': upgrade('node', Nothing, (_request, peer, open) => {
+          const socket = open();
+          this.#count(socket);
+          this.#open(peer, socket);
+        }),
       },
       clock: systemClock,
       log: this.#parts.log,

@@ -14,6 +14,8 @@ export type LogSelection = Readonly<{
   details: Readonly<Record<string, string>> | undefined;
   /** 8-byte frames, or the bare text as a tty's log is sent. */
   framed: boolean;
+  /** Replaces the form of each line by another one. */
+  encode?: (entry: Entry) => Buffer;
 }>;
 
 const NEWLINE = 0x0a;
@@ -59,7 +61,8 @@ export class LogLines {
   }
 
   #addFrame(pieces: Buffer[], entry: Entry): void {
-    const { details, timestamps, framed } = this.#select;
+    const { details, timestamps, framed, encode } = this.#select;
+    if (encode !== undefined) return void pieces.push(encode(entry));
     const hasOwn = details !== undefined && Object.keys(entry.attributes).length > 0;
     const shown = hasOwn ? `${describeAttributes(entry.attributes)} ` : this.#details;
     const before = timestamps ? `${entry.time} ${shown}` : shown;

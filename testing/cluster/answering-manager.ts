@@ -31,7 +31,7 @@ export async function answeringManager(
     },
     routes: { [`POST ${path}`]: route('anyone', Type.Unknown(), async () => await answer()) },
     admits: () => true,
-    session: () => undefined,
+    upgrades: {},
     clock: systemClock,
     log: pino({ level: 'silent' }),
   });

@@ -133,6 +133,8 @@ export class ClusterHost implements AsyncDisposable {
 type HostOptions = {
   image?: boolean;
   flags?: readonly string[];
+  /** The version of the API that they serve and requests name. */
+  version?: `1.${number}`;
   clocks?: Readonly<Record<string, string>>;
   /** Sources of another version of the engine. */
   sources?: string;

@@ -142,8 +142,22 @@ export const newerRows = {
       [503, 'the node is in no cluster', '/configs/one/update?version=1', { body: {} }],
     ],
   },
-  'GET /services/{id}/logs': later('/services/x/logs'),
-  'GET /tasks/{id}/logs': later('/tasks/x/logs'),
+  'GET /services/{id}/logs': {
+    statuses: [200, 404, 500, 503],
+    never: { 200: OF_MEMBERS, 404: OF_MEMBERS },
+    cases: [
+      [400, 'it came with 1.29', '/v1.28/services/x/logs?stdout=1'],
+      [503, 'the node is in no cluster', '/services/x/logs?stdout=1'],
+    ],
+  },
+  'GET /tasks/{id}/logs': {
+    statuses: [200, 404, 500, 503],
+    never: { 200: OF_MEMBERS, 404: OF_MEMBERS },
+    cases: [
+      [400, 'it came with 1.29', '/v1.28/tasks/x/logs?stdout=1'],
+      [503, 'the node is in no cluster', '/tasks/x/logs?stdout=1'],
+    ],
+  },
   'GET /swarm/unlockkey': later('/swarm/unlockkey'),
   'POST /swarm/unlock': later('/swarm/unlock'),
   'POST /build/cancel': {

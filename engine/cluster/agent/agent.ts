@@ -1,4 +1,5 @@
 import { settlesWithin } from '../../lib/clock.ts';
+import { LogPublisher, type OpenToLeader } from '../logs/publisher.ts';
 import { hasEnded, compareStates } from '../state/task-states.ts';
 import type { FromLeader, FromNode } from '../wire/schemas.ts';
 import type { NodeTemplate, TasksMessage } from '../wire/task-messages.ts';
@@ -27,6 +28,7 @@ export class Agent implements AsyncDisposable {
   readonly #tasks: TaskStore;
   readonly #images: TaskImages;
   readonly #reports: Reports;
+  readonly #logs: LogPublisher;
   readonly #runs = new Map<string, TaskRun>();
   readonly #templates = new Map<string, NodeTemplate>();
   /** The tasks that were told since the session began. */
@@ -34,12 +36,13 @@ export class Agent implements AsyncDisposable {
   #hasAll = false;
   #isEnding = false;
 
-  constructor(engine: AgentNeeds, node: string) {
+  constructor(engine: AgentNeeds, node: string, openLogs: OpenToLeader) {
     this.#engine = engine;
     this.#node = node;
     this.#tasks = new TaskStore(engine.db);
     this.#images = new TaskImages(engine);
     this.#reports = new Reports(engine, this.#tasks);
+    this.#logs = new LogPublisher(engine, this.#tasks, openLogs);
     for (const task of this.#tasks.all()) {
       if (task.node !== node) this.#tasks.put({ ...task, isGone: true }); // of an earlier membership
       this.#run(task.id);
@@ -51,12 +54,14 @@ export class Agent implements AsyncDisposable {
     if (message.say === 'welcome') this.#begin(send);
     if (message.say === 'tasks') this.#take(message);
     if (message.say === 'allTasks') this.#forgetOthers();
+    if (message.say === 'logs') this.#logs.hear(message);
     if (message.say === 'ack') this.#reports.acknowledge(message.number);
   }
 
   /** The node leaves its cluster: its tasks end, and nothing of them stays. */
   async leave(): Promise<void> {
     this.#isEnding = true;
+    this.#logs[Symbol.dispose]();
     this.#reports[Symbol.dispose]();
     const tasks = this.#tasks.all();
     this.#remove(tasks.map(({ id }) => id));
@@ -69,6 +74,7 @@ export class Agent implements AsyncDisposable {
   /** The daemon ends; containers go on, and so does the next daemon. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isEnding = true;
+    this.#logs[Symbol.dispose]();
     this.#reports[Symbol.dispose]();
     const ends = Promise.all([...this.#runs.values()].map(async (run) => await run.end()));
     await settlesWithin(ends, MAX_END_SECONDS, this.#engine.clock);

@@ -8,6 +8,7 @@ import { signExternally } from '../ca/external.ts';
 import { newClusterId } from '../ca/token.ts';
 import { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { Etcd } from '../etcd/gateway.ts';
+import { LogBroker } from '../logs/broker.ts';
 import { dropAttachments } from '../networks/attachments.ts';
 import { NetworkPush } from '../networks/push.ts';
 import { Orchestration } from '../orchestrator/orchestration.ts';
@@ -46,6 +47,7 @@ type Elected = Readonly<{ leaderRevision: number; leaseMs: number }>;
 export class Leadership implements AsyncDisposable {
   readonly turns: Turns;
   readonly outage = new Outage();
+  readonly logs: LogBroker;
   readonly #needs: LeadershipNeeds;
   readonly #dispatcher: Dispatcher;
   readonly #networks: NetworkPush;
@@ -61,7 +63,8 @@ export class Leadership implements AsyncDisposable {
     // First: a node knows a network when it gets the first task in it.
     this.#networks = new NetworkPush(needs);
     this.#dispatcher = new Dispatcher({ replica, turns: this.turns });
-    const toNodes = { networks: this.#networks, dispatcher: this.#dispatcher };
+    this.logs = new LogBroker(needs); // after the dispatcher: a node knows a task before it is asked for its log
+    const toNodes = { networks: this.#networks, dispatcher: this.#dispatcher, logs: this.logs };
     this.#sessions = new Sessions({ ...needs, turns: this.turns, ...toNodes });
     this.#peers = new Peers({ ...needs, turns: this.turns, greetAgain: (node) => this.#sessions.end(node) });
     this.#roles = new Roles({
@@ -127,6 +130,7 @@ export class Leadership implements AsyncDisposable {
     this.#roles[Symbol.dispose]();
     this.#peers[Symbol.dispose]();
     this.#sessions[Symbol.dispose]();
+    this.logs[Symbol.dispose]();
     this.#dispatcher[Symbol.dispose]();
     this.#networks[Symbol.dispose]();
     await this.turns[Symbol.asyncDispose]();

@@ -4,6 +4,7 @@ import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { WantedAttachment } from '../../networks/overlay/members/attachment.ts';
 import type { Dispatcher } from '../dispatcher/dispatcher.ts';
+import type { LogBroker } from '../logs/broker.ts';
 import { storeAttachments } from '../networks/attachments.ts';
 import type { NetworkPush } from '../networks/push.ts';
 import type { NodeRecord, NodeState } from '../state/records.ts';
@@ -22,6 +23,7 @@ type Needs = Pick<Engine, 'background' | 'clock' | 'log'> &
     turns: Turns;
     networks: NetworkPush;
     dispatcher: Dispatcher;
+    logs: LogBroker;
   }>;
 type Hello = Extract<FromNode, { say: 'hello' }>;
 type Withdrawing = Extract<FromNode, { say: 'withdrawing' }>;
@@ -82,6 +84,7 @@ export class Sessions implements Disposable {
       this.#sessions.delete(id);
       this.#needs.dispatcher.end(id);
       this.#needs.networks.end(id);
+      this.#needs.logs.end(id);
     });
   }
 
@@ -116,7 +119,7 @@ export class Sessions implements Disposable {
     if (message.say === 'withdrawing') this.#withdraw(id, session, message);
   }
 
-  #greet(id: string, session: Session, { description, address, syncs }: Hello): void {
+  #greet(id: string, session: Session, { description, address, syncs, logs }: Hello): void {
     const { replica } = this.#needs;
     const { channel } = session;
     this.#run('greet a node', id, session, async () => {
@@ -138,6 +141,7 @@ export class Sessions implements Disposable {
       if (this.#sessions.get(id) !== session) return;
       this.#needs.networks.begin(id, (message) => channel.send(message), syncs === true);
       this.#needs.dispatcher.begin(id, (message) => channel.send(message));
+      if (logs === true) this.#needs.logs.begin(id, (message) => channel.send(message));
     });
   }
 

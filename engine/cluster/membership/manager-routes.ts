@@ -1,8 +1,9 @@
 import { EngineError } from '../../lib/errors.ts';
 import type { Leadership } from '../leader/leadership.ts';
 import { checkWrite } from '../leader/write-schemas.ts';
+import { LogPublication, LogRequest } from '../wire/log-messages.ts';
 import { CertificateRequest, Nothing, OutageRequest, PeerRequest, WriteRequest } from '../wire/schemas.ts';
-import { route, type Routes } from '../wire/server.ts';
+import { route, upgrade, type Routes, type Upgrades } from '../wire/server.ts';
 import type { Identity } from './identity.ts';
 
 /** Routes of a manager on port 2377. `leading` throws where it does not lead, and names the leader. */
@@ -39,5 +40,21 @@ export function managerRoutes(
       checkWrite(request);
       return await leading().write(request);
     }),
+  };
+}
+
+/** Connections to a manager on port 2377 on which both sides talk; `leading` as above. */
+export function managerUpgrades(leading: () => Leadership): Upgrades {
+  return {
+    '/v1/session': upgrade('node', Nothing, (_request, peer, open) => leading().openSession(peer, open())),
+    '/v1/logs': upgrade('manager', LogRequest, (request, _peer, open) => {
+      const { logs } = leading();
+      const socket = open();
+      socket.resume(); // only to see its end
+      logs.read(request, socket);
+    }),
+    '/v1/logs/publish': upgrade('node', LogPublication, ({ number }, peer, open) =>
+      leading().logs.publish(peer.id, number, open),
+    ),
   };
 }

@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream';
+import { PassThrough, type Readable } from 'node:stream';
 
 import { Type } from 'typebox';
 
@@ -24,13 +24,14 @@ import type { ClusterSpec } from '../state/records.ts';
 import { Replica } from '../state/replica.ts';
 import { clusterOf } from '../state/view.ts';
 import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
+import type { LogRequest } from '../wire/log-messages.ts';
 import { WireServer, type Peer } from '../wire/server.ts';
 import { readAddress } from './addresses.ts';
 import { DataKey } from './data-key.ts';
 import { EtcdService } from './etcd-service.ts';
 import { forwardWrite } from './forward-write.ts';
 import type { Identity, MemberFolder } from './identity.ts';
-import { managerRoutes } from './manager-routes.ts';
+import { managerRoutes, managerUpgrades } from './manager-routes.ts';
 import { etcdSettings } from './own-etcd.ts';
 
 export type ManagerNeeds = Pick<Engine, 'background' | 'clock' | 'config' | 'events' | 'log'> &
@@ -103,7 +104,7 @@ export class Manager implements AsyncDisposable {
           () => this.#dataKey.known,
         ),
         admits: (peer, who) => this.#admits(peer, who),
-        session: (peer, open) => this.#openSession(peer, open),
+        upgrades: managerUpgrades(() => this.#leading()),
         clock: this.#needs.clock,
         log: this.#needs.log,
       });
@@ -182,7 +183,7 @@ export class Manager implements AsyncDisposable {
 
   /** A write of the API: done here where this manager leads, else forwarded. Its records are visible here when it returns. */
   async write<N extends WriteName>(write: N, args: WriteArguments<N>): Promise<WriteResult<N>> {
-    const { result, revision } = await this.#writeSomewhere({ write, args });
+    const { result, revision } = await this.#reachLeader(async () => await this.#writeOnce({ write, args }));
     await this.replica.reached(revision, WRITE_TIMEOUT_MS);
     return result;
   }
@@ -211,12 +212,26 @@ export class Manager implements AsyncDisposable {
     await this.#process.stop();
   }
 
-  async #writeSomewhere<N extends WriteName>(request: Write<N>): Promise<Stored<N>> {
+  /** Lines of logs from the leader (`ReadLog`), until the stream is destroyed. */
+  async openLogs(request: LogRequest): Promise<Readable> {
+    return await this.#reachLeader(async () => {
+      const { leader } = this;
+      if (this.#leadership !== undefined) {
+        const lines = new PassThrough();
+        this.#leadership.logs.read(request, lines);
+        return lines;
+      }
+      if (leader === undefined || leader.node === this.#identity.nodeId) throw new NotLeader(undefined);
+      const path = `/v1/logs?request=${encodeURIComponent(JSON.stringify(request))}`;
+      return await this.#needs.client.upgrade(leader.address, path, WRITE_TIMEOUT_MS);
+    });
+  }
+
+  /** Asks again for a while where no manager leads, or it is not reached. */
+  async #reachLeader<T>(work: () => Promise<T>): Promise<T> {
     try {
       const { clock } = this.#needs;
-      return await retry({ clock, timeoutMs: WRITE_TIMEOUT_MS, delayMs: RETRY_DELAY_MS, isTransient }, async () => {
-        return await this.#writeOnce(request);
-      });
+      return await retry({ clock, timeoutMs: WRITE_TIMEOUT_MS, delayMs: RETRY_DELAY_MS, isTransient }, work);
     } catch (error) {
       if (!isTransient(error)) throw error;
       throw new EngineError('unavailable', NO_QUORUM, { cause: error });
@@ -240,10 +255,6 @@ export class Manager implements AsyncDisposable {
   #admits({ id, role }: Peer, who: 'node' | 'manager'): boolean {
     const node = this.replica.get('node', id);
     return node !== undefined && (who === 'node' || (role === 'manager' && node.role === 'manager'));
-  }
-
-  #openSession(peer: Peer, open: () => Duplex): void {
-    this.#leading().openSession(peer, open());
   }
 
   #lead(revision: number, leaseMs: number): void {

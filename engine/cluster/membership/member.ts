@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto';
+import type { Duplex } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
 
 import { Type } from 'typebox';
@@ -18,6 +19,7 @@ import { describeNode, type DescriptionNeeds } from './description.ts';
 import type { Identity } from './identity.ts';
 import { Manager, type ManagerNeeds } from './manager.ts';
 import { Session } from './session.ts';
+import { upgradeToLeader } from './upgrade-to-leader.ts';
 
 export type MemberNeeds = Omit<ManagerNeeds, 'client' | 'keepRaft'> &
   DescriptionNeeds &
@@ -103,7 +105,11 @@ export class Member implements AsyncDisposable {
   /** Makes the session; `manager` is one that follows etcd already. */
   begin(manager?: Manager): Session {
     this.#manager = manager;
-    const agent = new Agent(this.#needs.engine, this.#identity.nodeId);
+    const openLogs = async (number: number): Promise<Duplex> => {
+      const request = encodeURIComponent(JSON.stringify({ number }));
+      return await upgradeToLeader(this.client, this.managers, `/v1/logs/publish?request=${request}`);
+    };
+    const agent = new Agent(this.#needs.engine, this.#identity.nodeId, openLogs);
     this.#agent = agent;
     const { attachments, withdrawals } = this.#needs.engine.networks.overlays;
     this.#session = new Session(

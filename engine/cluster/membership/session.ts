@@ -5,6 +5,7 @@ import { FROM_LEADER_LIMITS } from '../wire/allowance.ts';
 import { Channel } from '../wire/channel.ts';
 import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
 import { FromLeader, type FromNode } from '../wire/schemas.ts';
+import { upgradeToLeader } from './upgrade-to-leader.ts';
 
 type Needs = Pick<Engine, 'background' | 'clock' | 'log'> & Readonly<{ client: WireClient }>;
 type Hello = Extract<FromNode, { say: 'hello' }>;
@@ -20,8 +21,6 @@ type Settings = Readonly<{
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 8000;
-const ANSWER_TIMEOUT_MS = 5000;
-const MAX_LEADERS = 3;
 /** Until the leader names its own. */
 const FIRST_PERIOD_MS = 5000;
 /** The leader answers each beat. */
@@ -86,7 +85,7 @@ export class Session implements AsyncDisposable {
   }
 
   async #connect(): Promise<void> {
-    const socket = await this.#findLeader();
+    const socket = await upgradeToLeader(this.#needs.client, this.#settings.managers(), '/v1/session');
     if (this.#isEnding) return void socket.destroy();
     const { clock } = this.#needs;
     let beats: Disposable | undefined;
@@ -136,6 +135,7 @@ export class Session implements AsyncDisposable {
       description: this.#settings.description(),
       address: this.#settings.address(),
       syncs: true,
+      logs: true,
     });
     await channel.closed;
     looks[Symbol.dispose]();
@@ -144,23 +144,6 @@ export class Session implements AsyncDisposable {
     if (failure !== undefined) throw failure; // such as a full disk
     this.problem = 'the leader has ended the session';
     if (!this.#isEnding) await this.#pause(FIRST_RETRY_MS);
-  }
-
-  async #findLeader(): ReturnType<WireClient['upgrade']> {
-    let reason: unknown = new NotReached('no manager is known');
-    for (const manager of this.#settings.managers()) {
-      let address = manager;
-      for (let tries = 0; tries < MAX_LEADERS; tries += 1) {
-        try {
-          return await this.#needs.client.upgrade(address, '/v1/session', ANSWER_TIMEOUT_MS);
-        } catch (error) {
-          reason = error;
-          if (!(error instanceof NotLeader) || error.leader === undefined || error.leader === address) break;
-          address = error.leader;
-        }
-      }
-    }
-    throw reason;
   }
 
   async #pause(milliseconds: number): Promise<void> {

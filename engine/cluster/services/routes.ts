@@ -2,6 +2,7 @@ import type { Engine } from '../../engine.ts';
 import type { AddRoutes } from '../../http/route-table.ts';
 import { parseFilters } from '../../http/values/filters.ts';
 import { parseStrictBoolean } from '../../http/values/strict-boolean.ts';
+import { sendLogs, ServiceLogsQuery } from '../logs/answer.ts';
 import { readVersion } from '../swarm/version.ts';
 import { findService } from './find.ts';
 import { insertDefaults } from './insert-defaults.ts';
@@ -12,11 +13,11 @@ import { readService } from './read-service.ts';
 import { readRollback } from './rollback.ts';
 import { ServiceBody, ServiceQuery, ServiceRef, ServicesQuery, UpdateServiceQuery } from './schema.ts';
 
-type Needs = Pick<Engine, 'cluster'> & { networks: LocalNetworks };
+type Needs = Pick<Engine, 'clock' | 'cluster'> & { networks: LocalNetworks };
 
 /** Endpoints 72 to 76. What reads and shows services is loaded by managers only. */
 export const serviceRoutes =
-  ({ cluster, networks }: Needs): AddRoutes =>
+  ({ clock, cluster, networks }: Needs): AddRoutes =>
   (http) => {
     http.get('/services', {
       schema: { querystring: ServicesQuery },
@@ -46,6 +47,16 @@ export const serviceRoutes =
         const service = findService(replica, params.ref);
         const withDefaults = parseStrictBoolean('insertDefaults', query.insertDefaults);
         return presentService(withDefaults ? insertDefaults(service) : service);
+      },
+    });
+
+    http.get('/services/:ref/logs', {
+      schema: { params: ServiceRef, querystring: ServiceLogsQuery },
+      handler: async (request, reply) => {
+        const { replica } = await cluster.reading();
+        const service = findService(replica, request.params.ref);
+        const source = { service: service.id, template: service.spec.template };
+        await sendLogs({ clock, manager: cluster.manager() }, source, request, reply);
       },
     });
 

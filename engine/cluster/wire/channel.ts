@@ -93,7 +93,7 @@ export class Channel<S extends TSchema, Out> implements Disposable {
   #receive(line: string): void {
     const { schema, limits, receive } = this.#settings;
     if (this.#isTooLong(line)) return this.#refuse(TOO_LONG);
-    const message = parsed(line, limits.maxValues);
+    const message = parseLine(line, limits.maxValues);
     if (this.#check.Check(message)) receive(message);
     else this.#refuse(mistakeIn(schema, message));
   }
@@ -108,7 +108,8 @@ export class Channel<S extends TSchema, Out> implements Disposable {
   }
 }
 
-function parsed(text: string, maxValues: number): unknown {
+/** Undefined for a line that is no JSON within the limits. */
+export function parseLine(text: string, maxValues: number): unknown {
   try {
     return parseBoundedJson(text, { maxValues });
   } catch (error) {
@@ -120,7 +121,7 @@ function parsed(text: string, maxValues: number): unknown {
 type Variant = TSchema & Readonly<{ properties: Readonly<{ say: { const: string } }> }>;
 
 /** The first field of a message that is against the schema. */
-function mistakeIn(schema: TSchema, message: unknown): string {
+export function mistakeIn(schema: TSchema, message: unknown): string {
   if (typeof message !== 'object' || message === null) return 'a line is no JSON object';
   const say = 'say' in message ? message.say : undefined;
   const variants = (schema as TSchema & { anyOf: readonly Variant[] }).anyOf;

@@ -10,7 +10,10 @@ import { systemClock } from '../../lib/clock.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 import { FROM_NODE_LIMITS } from './allowance.ts';
 import { Channel } from './channel.ts';
-import * as schemas from './schemas.ts';
+import { LogPublication, LogRequest, PublishedLog, ReadLog } from './log-messages.ts';
+import * as sessionSchemas from './schemas.ts';
+
+const schemas = { ...sessionSchemas, LogPublication, LogRequest, PublishedLog, ReadLog };
 
 const ID = 'n'.repeat(25);
 const NOW = '2026-01-01T00:00:00Z';
@@ -63,6 +66,10 @@ const network = {
   subnets: [{ subnet: '10.0.1.0/24', gateway: '10.0.1.1', range: '10.0.1.0/25', auxiliary: { printer: '10.0.1.2' } }],
 };
 
+const options = { stdout: true, stderr: false, follow: true, tail: 5, since: NOW };
+const time = '2026-01-01T00:00:00.000000000Z';
+const line = { say: 'line', task: ID, stream: 'stderr', time, attributes: { a: 'b' }, text: 'aGkK' };
+
 /** A sample with all fields for each schema, and for each message of a union. */
 const SAMPLES: Readonly<Record<string, readonly object[]>> = {
   RootAnswer: [{ certificate: 'c' }],
@@ -77,7 +84,7 @@ const SAMPLES: Readonly<Record<string, readonly object[]>> = {
   OutageAnswer: [{ granted: true }],
   Refusal: [{ kind: 'conflict', message: 'm', leader: ADDRESS }],
   FromNode: [
-    { say: 'hello', description, address: '192.0.2.1', syncs: true },
+    { say: 'hello', description, address: '192.0.2.1', syncs: true, logs: true },
     { say: 'beat' },
     { say: 'report', number: 1, tasks: [{ id: ID, status }] },
     { say: 'attachments', wanted: [{ id: ID, network: 'front', name: 'c', aliases: ['www'], ip: '10.0.1.6' }] },
@@ -104,6 +111,14 @@ const SAMPLES: Readonly<Record<string, readonly object[]>> = {
     { say: 'sync', number: 1 },
     { say: 'withdrawn', number: 1 },
     { say: 'unattached', id: ID, kind: 'failed', reason: 'r' },
+    { say: 'logs', number: 1, options, tasks: [{ id: ID, after: NOW }] },
+  ],
+  LogPublication: [{ number: 1 }],
+  LogRequest: [{ service: ID, task: ID, options }],
+  PublishedLog: [line, { say: 'unreadable', task: ID, reason: 'r' }, { say: 'sent' }],
+  ReadLog: [
+    { ...line, node: ID, service: ID },
+    { say: 'end', missing: ['m'] },
   ],
 };
 

@@ -12,6 +12,7 @@ import {
 } from '../../lib/notations/field-schemas.ts';
 import { MAX_ATTACHMENTS, Unattached, WantedAttachment } from '../../networks/overlay/members/attachment.ts';
 import { NetworkNewsMessage } from '../../networks/overlay/members/members.ts';
+import { LogsMessage } from './log-messages.ts';
 import { AckMessage, AllTasksMessage, ReportMessage, TasksMessage } from './task-messages.ts';
 
 const text = limitedText();
@@ -108,6 +109,8 @@ export const FromNode = Type.Union([
     description: Description,
     address: HostField,
     syncs: Syncs,
+    /** Whether it sends the logs of its tasks: `logs` ends the session of earlier versions. */
+    logs: Type.Optional(Type.Literal(true)),
   }),
   Type.Object({ say: Type.Literal('beat') }),
   ReportMessage,
@@ -148,5 +151,6 @@ export const FromLeader = Type.Union([
   Type.Object({ say: Type.Literal('sync'), number: CountField }),
   Type.Object({ say: Type.Literal('withdrawn'), number: CountField }),
   Type.Object({ say: Type.Literal('unattached'), ...Unattached.properties }),
+  LogsMessage,
 ]);
 export type FromLeader = Static<typeof FromLeader>;

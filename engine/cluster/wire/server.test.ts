@@ -11,7 +11,7 @@ import { Type } from 'typebox';
 import { systemClock, type Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { issue, newAuthority, newKey } from '../ca/certificates.ts';
-import { route, WireServer, type Routes } from './server.ts';
+import { route, upgrade, WireServer, type Routes } from './server.ts';
 
 const CLUSTER = 'cluster';
 /** One for attackers, one for everybody else. */
@@ -47,8 +47,10 @@ async function listening(port: number, clock: Clock, from = root): Promise<WireS
     identity: { certificate: own.cert, key: own.key, root: from.certificate, clusterId: CLUSTER },
     routes,
     admits: ({ id, role }, who) => id !== 'removed' && (who === 'node' || role === 'manager'),
-    session: () => {
-      throw new EngineError('conflict', 'not here');
+    upgrades: {
+      '/v1/session': upgrade('node', Type.Object({}), () => {
+        throw new EngineError('conflict', 'not here');
+      }),
     },
     clock,
     log: pino({ level: 'silent' }),
@@ -136,7 +138,7 @@ suite('port 2377', { concurrency: true }, () => {
     ['a stranger', undefined, 15, 200],
     ['a stranger', undefined, 17, 400],
     ['a node', worker, 1000, 200],
-    ['a node', worker, 1100, 400],
+    ['a node', worker, 1600, 400],
   ] as const) {
     test(`a body of ${kilobytes} KB by ${name} is ${expected}`, async () => {
       const body = JSON.stringify('x'.repeat(kilobytes * 1024));
@@ -194,7 +196,7 @@ suite('port 2377', { concurrency: true }, () => {
     assert.equal(await status(tls(worker, HERE, { port: later }), 'POST /v1/node', '{}'), 200);
   });
 
-  const upgrade = 'POST /v1/session HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: gantry-session\r\n\r\n';
+  const session = 'POST /v1/session HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: gantry-session\r\n\r\n';
   /** Connections that the server ends by itself; the client never does. */
   const ENDING: readonly (readonly [name: string, begin: () => Socket])[] = [
     ['without a byte', () => tcp('127.0.0.6')],
@@ -211,8 +213,8 @@ suite('port 2377', { concurrency: true }, () => {
     ['that is refused', () => begun(tls(undefined, '127.0.0.6'), post('/v1/node', 2, '{}'))],
     ['of a stranger who waits for an answer', () => begun(tls(undefined, '127.0.0.6'), post('/v1/never', 2, '{}'))],
     ['with pipelined requests', () => begun(tls(worker, '127.0.0.6'), post('/v1/never', 2, '{}').repeat(2))],
-    ['whose upgrade is refused', () => begun(tls(worker, '127.0.0.6'), upgrade)],
-    ['whose upgrade has no certificate', () => begun(tls(undefined, '127.0.0.6'), upgrade)],
+    ['whose upgrade is refused', () => begun(tls(worker, '127.0.0.6'), session)],
+    ['whose upgrade has no certificate', () => begun(tls(undefined, '127.0.0.6'), session)],
   ];
 
   for (const [name, begin] of ENDING) {

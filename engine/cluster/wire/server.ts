@@ -13,6 +13,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 import { readWhole } from '../../lib/read-whole.ts';
+import { parseLine } from './channel.ts';
 import { NotLeader } from './client.ts';
 import { Connections } from './connections.ts';
 
@@ -29,14 +30,21 @@ export type Route = Readonly<{
 }>;
 export type Routes = Readonly<Record<string, Route>>;
 
+/** A connection on which both sides talk from then on: `begin` throws to refuse, or calls `open`. */
+export type Upgrade = Readonly<{
+  who: 'node' | 'manager';
+  schema: TSchema;
+  begin: (request: unknown, peer: Peer, open: () => Duplex) => void;
+}>;
+export type Upgrades = Readonly<Record<string, Upgrade>>;
+
 type Settings = Readonly<{
   ip: string;
   port: number;
   identity: Identity;
   routes: Routes;
   admits: (peer: Peer, who: 'node' | 'manager') => boolean;
-  /** An upgraded connection of a node. Throws to refuse. */
-  session: (peer: Peer, open: () => Duplex) => void;
+  upgrades: Upgrades;
   clock: Clock;
   log: Logger;
 }>;
@@ -45,6 +53,7 @@ type Settings = Readonly<{
 const MAX_BODY_KB = 1536;
 /** Largest request of a stranger in KB: a key, a request for a certificate and a token. */
 const MAX_STRANGER_BODY_KB = 16;
+const MAX_UPGRADE_VALUES = 100;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** Time to the end of a request's head and body, also for the first one of a connection. */
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -60,6 +69,15 @@ export function route<S extends TSchema>(
   handle: (body: Static<S>, peer: Peer | undefined) => Promise<unknown>,
 ): Route {
   return { who, schema, handle: handle as Route['handle'] };
+}
+
+/** Makes an upgrade whose request, JSON in the URL, has a schema. */
+export function upgrade<S extends TSchema>(
+  who: Upgrade['who'],
+  schema: S,
+  begin: (request: Static<S>, peer: Peer, open: () => Duplex) => void,
+): Upgrade {
+  return { who, schema, begin: begin as Upgrade['begin'] };
 }
 
 /** Port 2377 of a manager: TLS 1.3, where a client without a certificate may only ask for one. */
@@ -163,12 +181,17 @@ export class WireServer implements AsyncDisposable {
     socket.on('error', () => socket.destroy());
     let isOpen = false;
     try {
-      if (request.url !== '/v1/session') throw new EngineError('notFound', 'page not found');
+      const url = URL.parse(request.url ?? '', 'https://manager');
+      const { upgrades } = this.#settings;
+      const upgrade = url !== null && Object.hasOwn(upgrades, url.pathname) ? upgrades[url.pathname] : undefined;
+      if (url === null || upgrade === undefined) throw new EngineError('notFound', 'page not found');
       const connection = request.socket as TLSSocket;
       const peer = this.#peerOf(connection);
-      this.#admit('node', peer);
+      this.#admit(upgrade.who, peer);
       this.#recognize(connection);
-      this.#settings.session(peer!, () => {
+      const asked = parseLine(url.searchParams.get('request') ?? '{}', MAX_UPGRADE_VALUES);
+      if (!lazyCheck(upgrade.schema).Check(asked)) throw new EngineError('invalid', 'the request is not understood');
+      upgrade.begin(asked, peer!, () => {
         isOpen = true;
         socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: gantry-session\r\n\r\n');
         return socket;

@@ -1,11 +1,13 @@
 /** Stream types of the 8-byte framing; 0 (stdin) is never written, but readers show it as stdout. */
 type StreamType = 0 | 1 | 2;
+/** Errors of the engine in a log; only written. */
+type ErrorType = 3;
 export const STDOUT: StreamType = 1;
 
 const HEADER_BYTES = 8;
 
 /** One frame: type, three zero bytes, the payload's length (big endian), the payload. */
-export function encodeFrame(type: StreamType, payload: Uint8Array): Buffer {
+export function encodeFrame(type: StreamType | ErrorType, payload: Uint8Array): Buffer {
   const frame = Buffer.allocUnsafe(HEADER_BYTES + payload.length);
   frame.writeUInt32BE(type * 0x1000000, 0);
   frame.writeUInt32BE(payload.length, 4);
