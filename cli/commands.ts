@@ -401,6 +401,41 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'Show the versions of this program and of the engine',
     load: async () => (await import('./system/version.ts')).version,
   },
+  'container prune': {
+    section: 'Containers',
+    summary: 'Remove all stopped containers',
+    load: async () => (await import('./system/prune.ts')).pruneContainers,
+  },
+  'image prune': {
+    section: 'Images',
+    summary: 'Remove images without a name, or all unused ones',
+    load: async () => (await import('./system/prune.ts')).pruneImages,
+  },
+  'volume prune': {
+    section: 'Volumes and networks',
+    summary: 'Remove volumes that no container uses',
+    load: async () => (await import('./system/prune.ts')).pruneVolumes,
+  },
+  'network prune': {
+    section: 'Volumes and networks',
+    summary: 'Remove networks that no container uses',
+    load: async () => (await import('./system/prune.ts')).pruneNetworks,
+  },
+  'builder prune': {
+    section: 'Images',
+    summary: 'Remove the caches of builds',
+    load: async () => (await import('./system/prune.ts')).pruneCaches,
+  },
+  'system prune': {
+    section: 'Engine',
+    summary: 'Remove stopped containers, and unused networks, images and caches',
+    load: async () => (await import('./system/prune.ts')).pruneSystem,
+  },
+  'system df': {
+    section: 'Engine',
+    summary: 'Show the disk usage',
+    load: async () => (await import('./system/disk-usage.ts')).diskUsage,
+  },
   completion: {
     section: 'Engine',
     summary: 'Print the completion script for a shell',

@@ -15,6 +15,7 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
       list: 'ps',
       remove: 'rm',
       inspect: 'container inspect',
+      prune: 'container prune',
     },
   },
   image: {
@@ -26,6 +27,7 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
       rm: 'rmi',
       remove: 'rmi',
       inspect: 'image inspect',
+      prune: 'image prune',
     },
   },
   volume: {
@@ -35,6 +37,7 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
       inspect: 'volume inspect',
       ls: 'volume ls',
       list: 'volume ls',
+      prune: 'volume prune',
       rm: 'volume rm',
       remove: 'volume rm',
     },
@@ -48,6 +51,7 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
       inspect: 'network inspect',
       ls: 'network ls',
       list: 'network ls',
+      prune: 'network prune',
       rm: 'network rm',
       remove: 'network rm',
     },
@@ -105,15 +109,16 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
     },
   },
   task: { summary: 'The commands for tasks', commands: { inspect: 'task inspect', ls: 'task ls', list: 'task ls' } },
-  system: { summary: 'The commands for the engine itself', commands: { events: 'events', info: 'info' } },
+  system: {
+    summary: 'The commands for the engine itself',
+    commands: { df: 'system df', events: 'events', info: 'info', prune: 'system prune' },
+  },
+  builder: { summary: 'The commands for builds', commands: { build: 'build', prune: 'builder prune' } },
 };
 
 /** Commands of docker that this command line does not have yet, each with an alternative. */
 export const NOT_YET: Readonly<Record<string, string>> = {
   stack: 'Use services, such as: gantry service create --name web nginx',
-  prune:
-    'Use lists and filters, such as: gantry rm $(gantry ps -aq -f status=exited), gantry rmi $(gantry images -qf dangling=true), gantry volume rm $(gantry volume ls -qf dangling=true)',
-  df: 'gantry ps -as and gantry images show the sizes; docker system df works with gantry daemon --max-api-version 1.41.',
 };
 
 export type Found =

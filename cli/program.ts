@@ -11,6 +11,7 @@ import { red } from './output/colour.ts';
 import { visibleLines } from './output/escape.ts';
 
 const GLOBAL_FLAGS = {
+  context: { kind: 'text', short: 'c', help: '' },
   host: { kind: 'text', short: 'H', help: '' },
   version: { kind: 'boolean', short: 'v', help: '' },
 } as const;
@@ -22,7 +23,7 @@ export async function runProgram(argv: readonly string[]): Promise<number> {
   try {
     return await obey(argv, line, stack);
   } catch (error) {
-    const message = messageOf(error, addressOf(line.host, process.env));
+    const message = messageOf(error, error instanceof UsageError ? '' : addressOf(line.host, process.env));
     if (message !== '') console.error(`${red('gantry:')} ${visibleLines(message)}`);
     if (error instanceof UsageError) console.error(`See '${line.place} --help'.`);
     return error instanceof Exit ? error.code : EXIT.failed;
@@ -35,7 +36,8 @@ type Line = { place: string; host?: string };
 async function obey(argv: readonly string[], line: Line, stack: DisposableStack): Promise<number> {
   const global = parse({ flags: GLOBAL_FLAGS, passesOn: true }, argv);
   if (global.help) return await showHelp([]);
-  const { host, version } = global.flags as unknown as { host: string | undefined; version: boolean };
+  const { context, host, version } = global.flags as unknown as GlobalValues;
+  if (context !== undefined) useContext(context, host);
   if (host !== undefined) line.host = host;
   if (version) return (await import('./system/version.ts')).printOwnVersion();
   const { words } = global;
@@ -45,6 +47,16 @@ async function obey(argv: readonly string[], line: Line, stack: DisposableStack)
   const found = findCommand(words);
   if (found?.kind !== 'command') return await groupOf(found, words, line);
   return await runCommand(found, line, contextOf(host, stack));
+}
+
+type GlobalValues = { context: string | undefined; host: string | undefined; version: boolean };
+
+/** The environment passes the choice to the process that removes a container in the background. */
+function useContext(context: string, host: string | undefined): void {
+  if (host !== undefined) throw new UsageError('--host and --context name two engines: use one of them');
+  process.env.DOCKER_CONTEXT = context;
+  delete process.env.GANTRY_HOST;
+  delete process.env.DOCKER_HOST;
 }
 
 async function runCommand(found: Extract<Found, { kind: 'command' }>, line: Line, context: Context): Promise<number> {
@@ -102,7 +114,9 @@ async function complete(words: readonly string[], context: Context): Promise<num
 function contextOf(host: string | undefined, stack: DisposableStack): Context {
   let opened: Connection | undefined;
   return {
-    address: addressOf(host, process.env),
+    get address() {
+      return addressOf(host, process.env);
+    },
     get connection() {
       opened ??= stack.use(new Connection(readTarget(host)));
       return opened;

@@ -14,6 +14,8 @@ export type RequestOptions = {
   body?: unknown;
   headers?: http.OutgoingHttpHeaders;
   signal?: AbortSignal;
+  /** The version of the API, for an endpoint that came later than the connection's version. */
+  version?: string;
 };
 
 export type Answer<T = unknown> = {
@@ -139,7 +141,7 @@ export class Connection implements Disposable {
       ...this.#base,
       ...(agent && { agent }),
       method,
-      path: this.#prefix + path + queryText(options.query),
+      path: (options.version === undefined ? this.#prefix : `/v${options.version}`) + path + queryText(options.query),
       headers: { ...payload.headers, ...options.headers },
       signal: options.signal,
     });

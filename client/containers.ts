@@ -10,8 +10,8 @@ export type { CreateBody, Inspect, Summary } from '@gantry/engine/containers/sch
 export type { Stats } from '@gantry/engine/containers/stats/schema.ts';
 
 /** POST /containers/create. 404 is a missing image. */
-export async function create(engine: Connection, body: CreateBody, name?: string): Promise<Static<typeof Created>> {
-  return await engine.call('POST', '/containers/create', { query: { name }, body });
+export async function create(engine: Connection, body: CreateBody, query: Query = {}): Promise<Static<typeof Created>> {
+  return await engine.call('POST', '/containers/create', { query, body });
 }
 
 /** GET /containers/json. */

@@ -102,11 +102,11 @@ export async function commitContainer(engine: Connection, query: Query): Promise
 /** POST /images/create?fromImage=…: pulls an image, or all tags of a name without one. */
 export async function pullImage(
   engine: Connection,
-  name: string,
+  { name, platform }: { name: string; platform?: string | undefined },
   headers: Record<string, string>,
   show: (line: Progress) => void,
 ): Promise<void> {
-  await watch(await engine.stream('POST', '/images/create', { query: { fromImage: name }, headers }), show);
+  await watch(await engine.stream('POST', '/images/create', { query: { fromImage: name, platform }, headers }), show);
 }
 
 /** POST /images/{name}/push: an image, or all tags of a name without one. */

@@ -21,3 +21,11 @@ export async function info(engine: Connection): Promise<Info> {
 export async function events(engine: Connection, query: Query = {}): Promise<Readable> {
   return await engine.stream('GET', '/events', { query });
 }
+
+export type Usage = { TotalCount: number; ActiveCount: number; TotalSize: number; Reclaimable: number };
+type DiskUsage = Record<'ImageUsage' | 'ContainerUsage' | 'VolumeUsage' | 'BuildCacheUsage', Usage>;
+
+/** GET /system/df. */
+export async function diskUsage(engine: Connection): Promise<DiskUsage> {
+  return await engine.call('GET', '/system/df', { query: { verbose: true }, version: '1.52' });
+}

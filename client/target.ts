@@ -1,3 +1,5 @@
+import { contextEndpoint, contextName } from './contexts.ts';
+
 /** The address of an engine. */
 export type Target =
   | { kind: 'unix'; socketPath: string }
@@ -11,7 +13,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /**
  * Reads a host as docker writes it: `unix:///path`, `tcp://host:port`, or empty for the default.
  *
- * With `DOCKER_TLS_VERIFY` set, TCP is TLS with the certificates of `DOCKER_CERT_PATH`.
+ * With `DOCKER_TLS_VERIFY` set, TCP is TLS with the certificates of `DOCKER_CERT_PATH`; a context has its own.
  */
 export function targetOf(host: string | undefined, environment: Environment): Target {
   const address = addressOf(host, environment);
@@ -19,16 +21,23 @@ export function targetOf(host: string | undefined, environment: Environment): Ta
   const tcp = /^tcp:\/\/(\[[^\]]+\]|[^:/]+)(?::(\d+))?\/?$/.exec(address);
   if (tcp === null) throw new Error(`invalid host "${address}": expected unix:///path or tcp://host:port`);
   const name = tcp[1]!.replace(/^\[(.*)\]$/, '$1');
-  const secure = (environment.DOCKER_TLS_VERIFY ?? '') !== '';
-  const port = Number(tcp[2] ?? (secure ? 2376 : 2375));
-  if (!secure) return { kind: 'tcp', host: name, port };
-  return { kind: 'tcp', host: name, port, tls: certificates(environment) };
+  const isVerified = (environment.DOCKER_TLS_VERIFY ?? '') !== '';
+  const context = isVerified ? undefined : contextEndpoint(environment);
+  const tls = isVerified ? certificates(environment) : context?.host === address ? context.tls : undefined;
+  const port = Number(tcp[2] ?? (tls === undefined ? 2375 : 2376));
+  return { kind: 'tcp', host: name, port, ...(tls !== undefined && { tls }) };
 }
 
-/** The first of the flag, `GANTRY_HOST`, `DOCKER_HOST` and the default that is not empty. */
+/** The first of the flag, `GANTRY_HOST`, `DOCKER_HOST`, the context of `DOCKER_CONTEXT` and the default that is not empty. */
 export function addressOf(host: string | undefined, environment: Environment): string {
   const given = [host, environment.GANTRY_HOST, environment.DOCKER_HOST];
-  return given.find((each) => each !== undefined && each !== '') ?? DEFAULT_HOST;
+  const found = given.find((each) => each !== undefined && each !== '');
+  if (found !== undefined) return found;
+  const context = contextName(environment);
+  if (context === undefined) return DEFAULT_HOST;
+  const endpoint = contextEndpoint(environment);
+  if (endpoint === undefined) throw new Error(`docker has no context "${context}": see docker context ls`);
+  return endpoint.host;
 }
 
 function certificates(environment: Environment): { ca: Buffer; cert: Buffer; key: Buffer; verify: boolean } {

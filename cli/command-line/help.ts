@@ -25,6 +25,7 @@ export function programHelp(): string {
     titled(
       'Options',
       pairs([
+        ['-c, --context NAME', 'A context of docker (default: $DOCKER_CONTEXT)'],
         ['-H, --host ADDRESS', 'The engine: unix:///path or tcp://host:port (default: $GANTRY_HOST, $DOCKER_HOST)'],
         ['-v, --version', 'Show the version of this program'],
         ['    --help', 'Show this'],

@@ -56,7 +56,8 @@ export async function createContainer(engine: Connection, purpose: Purpose, flag
     throw new UsageError(`invalid argument "${flags.pull}" for "--pull" flag: expected always, missing or never`);
   }
   if (flags.cidfile !== undefined) await writeNew(flags.cidfile, '');
-  if (flags.pull === 'always') await pullMissing(engine, purpose.image, flags.quiet);
+  if (flags.pull === 'always')
+    await pullMissing(engine, { name: purpose.image, platform: flags.platform }, flags.quiet);
   const id = await createOrPull(engine, body, flags);
   if (flags.cidfile !== undefined) await writeFile(flags.cidfile, id);
   return id;
@@ -64,13 +65,13 @@ export async function createContainer(engine: Connection, purpose: Purpose, flag
 
 async function createOrPull(engine: Connection, body: containers.CreateBody, flags: CreateFlags): Promise<string> {
   try {
-    return await createAndWarn(engine, body, flags.name);
+    return await createAndWarn(engine, body, flags);
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404 || flags.pull === 'never' || !isMissingImage(error))
       throw error;
     console.error(`Unable to find image '${taggedName(body.Image ?? '')}' locally`);
-    await pullMissing(engine, body.Image ?? '', flags.quiet);
-    return await createAndWarn(engine, body, flags.name);
+    await pullMissing(engine, { name: body.Image ?? '', platform: flags.platform }, flags.quiet);
+    return await createAndWarn(engine, body, flags);
   }
 }
 
@@ -84,8 +85,12 @@ function isMissingImage({ message }: ApiError): boolean {
   return /^no such image/i.test(message);
 }
 
-async function createAndWarn(engine: Connection, body: containers.CreateBody, name?: string): Promise<string> {
-  const { Id, Warnings } = await containers.create(engine, body, name);
+async function createAndWarn(
+  engine: Connection,
+  body: containers.CreateBody,
+  { name, platform }: Pick<CreateFlags, 'name' | 'platform'>,
+): Promise<string> {
+  const { Id, Warnings } = await containers.create(engine, body, { name, platform });
   for (const warning of Warnings ?? []) console.error(`${yellow('WARNING:')} ${visibleLines(warning)}`);
   return Id;
 }

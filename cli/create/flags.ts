@@ -311,7 +311,7 @@ export const CREATE_FLAGS = {
     offers: ['host', 'container:'],
   },
   'pids-limit': { kind: 'integer', help: 'Limit of processes; -1: unlimited', host: 'PidsLimit' },
-  platform: { kind: 'text', help: '', refused: `${UNKNOWN}: images run on the platform that they are made for` },
+  platform: { kind: 'text', value: 'OS/ARCH', help: 'The platform of the image, such as linux/arm64' },
   privileged: { kind: 'boolean', help: 'All capabilities and devices', host: 'Privileged' },
   publish: {
     kind: 'list',

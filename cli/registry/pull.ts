@@ -12,25 +12,29 @@ export const pull = command({
   count: [1, 1],
   flags: {
     'all-tags': { kind: 'boolean', short: 'a', help: 'All tags of the repository' },
+    platform: { kind: 'text', value: 'OS/ARCH', help: 'The platform of the image, such as linux/arm64' },
     quiet: { kind: 'boolean', short: 'q', help: 'Only the name' },
   },
   offers: 'image',
-  run: async ({ connection }, [name = ''], { 'all-tags': isAll, quiet }) => {
+  run: async ({ connection }, [name = ''], { 'all-tags': isAll, platform, quiet }) => {
     const isTagged = /[:@][^/]+$/.test(name);
     if (isAll && isTagged) throw new UsageError("tag can't be used with --all-tags/-a");
     if (!isAll && !isTagged && !quiet) console.log('Using default tag: latest');
     const asked = isTagged || isAll ? name : `${name}:latest`;
-    await transfer(connection, asked, quiet ? undefined : process.stdout);
+    await transfer(connection, { name: asked, platform }, quiet ? undefined : process.stdout);
     if (quiet) console.log(asked);
   },
 });
 
+type Wanted = { name: string; platform?: string | undefined };
+
 /** Pulls the image that a container needs; stdout is the container's. */
-export async function pullMissing(engine: Connection, name: string, quiet: boolean): Promise<void> {
-  await transfer(engine, /[:@][^/]+$/.test(name) ? name : `${name}:latest`, quiet ? undefined : process.stderr);
+export async function pullMissing(engine: Connection, { name, platform }: Wanted, quiet: boolean): Promise<void> {
+  const tagged = /[:@][^/]+$/.test(name) ? name : `${name}:latest`;
+  await transfer(engine, { name: tagged, platform }, quiet ? undefined : process.stderr);
 }
 
-async function transfer(engine: Connection, name: string, output: NodeJS.WriteStream | undefined): Promise<void> {
+async function transfer(engine: Connection, wanted: Wanted, output: NodeJS.WriteStream | undefined): Promise<void> {
   const show = output === undefined ? (): void => undefined : progressOn(output);
-  await pullImage(engine, name, await authHeader(name), show);
+  await pullImage(engine, wanted, await authHeader(wanted.name), show);
 }
