@@ -5,6 +5,7 @@ import type { RunCaches } from './builder/cache/run-caches.ts';
 import type { Cluster } from './cluster/cluster.ts';
 import type { Config } from './config/daemon-config.ts';
 import type { HealthChecks } from './containers/health/checks.ts';
+import type { MemoryFiles } from './containers/runs/preparation/memory-files.ts';
 import type { Runs } from './containers/runs/runs.ts';
 import type { Samplers } from './containers/stats/samplers.ts';
 import type { ContainerStore } from './containers/store.ts';
@@ -73,6 +74,8 @@ export type Engine = Readonly<{
   containers: ContainerStore;
   runs: Runs;
   samplers: Samplers;
+  /** Files that containers get at their start, in memory alone. */
+  memoryFiles: MemoryFiles;
   /** Deliveries of logs to their receivers. */
   deliveries: Deliveries;
   health: HealthChecks;

@@ -18,6 +18,7 @@ enum name {
   TARGET,
   MEMORY,
   SHARED,
+  GIVEN,
   LOG,
   SIZE,
   FILES,
@@ -45,6 +46,7 @@ static const struct option names[] = {{"id", 1, 0, ID},
                                       {"rootfs-target", 1, 0, TARGET},
                                       {"memory-of", 1, 0, MEMORY},
                                       {"memory-target", 1, 0, SHARED},
+                                      {"files-target", 1, 0, GIVEN},
                                       {"log", 1, 0, LOG},
                                       {"log-max-size", 1, 0, SIZE},
                                       {"log-max-files", 1, 0, FILES},
@@ -95,6 +97,9 @@ static void take(enum name name, const char *value) {
     break;
   case SHARED:
     options.memory_target = value;
+    break;
+  case GIVEN:
+    options.files_target = value;
     break;
   case LOG:
     options.log_path = value;

@@ -100,3 +100,11 @@ void enter_own_mounts(void) {
   if (chdir(options.rootfs_base) < 0) fail("enter the layers");
   if (mount("overlay", options.rootfs_target, "overlay", 0, options.rootfs_options) < 0) fail("mount the root");
 }
+
+// Secrets and configs are written by the daemon, through /proc, into a memory file system of our namespace: no file of
+// the host ever has them, and the kernel drops them with the container and us.
+void mount_files(void) {
+  if (options.files_target == NULL) return;
+  if (mount("tmpfs", options.files_target, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0711") < 0)
+    fail("mount the memory of files");
+}

@@ -36,6 +36,7 @@ struct options {
   const char *exec_oom_score;
   const char *rootfs_base, *rootfs_options, *rootfs_target;
   const char *memory_of, *memory_target; // a process whose /dev/shm is shared
+  const char *files_target;              // an empty folder, for files that the daemon writes into memory
   const char *log_path, *log_attributes, *cgroup;
   int64_t log_max_bytes; // 0: no rotation
   int64_t log_number;    // of the next line, at least; 0: lines have no numbers
@@ -62,6 +63,7 @@ void fail(const char *what) __attribute__((noreturn));
 
 // rootfs.c
 void enter_own_mounts(void);
+void mount_files(void);
 
 // shared-memory.c
 void borrow_memory(void);

@@ -1,7 +1,7 @@
 import { TemplateError } from './error.ts';
 import { goText } from './print.ts';
 
-type TemplateFunction = (...words: unknown[]) => unknown;
+export type TemplateFunction = (...words: unknown[]) => unknown;
 
 /** The functions of docker's templates, and those of Go's that they come with. */
 export const FUNCTIONS: ReadonlyMap<string, TemplateFunction> = new Map<string, TemplateFunction>([

@@ -1,19 +1,24 @@
 import { TemplateError } from './error.ts';
-import { FUNCTIONS, isTrue } from './functions.ts';
+import { FUNCTIONS, isTrue, type TemplateFunction } from './functions.ts';
 import { parseTemplate, type Control, type Expression, type Node } from './parse.ts';
 import { goText } from './print.ts';
 
-type Scope = { readonly dot: unknown; readonly variables: Map<string, unknown> };
+type Scope = {
+  readonly dot: unknown;
+  readonly variables: Map<string, unknown>;
+  readonly functions: ReadonlyMap<string, TemplateFunction>;
+};
 
-/** Compiles a template into a function from value to text. `shown` is applied to text from the value. */
+/** Compiles a template into a function from value to text. `shown` is applied to text from the value; `functions` add to docker's. */
 export function compileTemplate(
   text: string,
   shown: (text: string) => string = (same) => same,
+  functions: ReadonlyMap<string, TemplateFunction> = FUNCTIONS,
 ): (value: unknown) => string {
   const nodes = parseTemplate(text);
   return (value) => {
     const pieces: string[] = [];
-    run(nodes, { dot: value, variables: new Map([['$', value]]) }, (node, piece) =>
+    run(nodes, { dot: value, variables: new Map([['$', value]]), functions }, (node, piece) =>
       pieces.push(node === 'text' ? piece : shown(piece)),
     );
     return pieces.join('');
@@ -48,6 +53,7 @@ function run(nodes: readonly Node[], scope: Scope, out: Out): void {
 function condition({ kind, names, value: expression, yes, otherwise }: Control, scope: Scope, out: Out): void {
   const value = evaluate(expression, scope);
   const inner: Scope = {
+    ...scope,
     dot: kind === 'with' ? value : scope.dot,
     variables: new Map([...scope.variables, ...names.map((name): [string, unknown] => [name, value])]),
   };
@@ -63,7 +69,7 @@ function range(node: Control, scope: Scope, out: Out): void {
     const [first, second] = node.names;
     if (second !== undefined) variables.set(first!, key).set(second, value);
     else if (first !== undefined) variables.set(first, value);
-    run(node.yes, { dot: value, variables }, out);
+    run(node.yes, { ...scope, dot: value, variables }, out);
   }
 }
 
@@ -114,7 +120,7 @@ function call({ name, words }: Extract<Expression, { kind: 'call' }>, scope: Sco
     }
     return last;
   }
-  const known = FUNCTIONS.get(name);
+  const known = scope.functions.get(name) ?? FUNCTIONS.get(name);
   if (known === undefined) throw new TemplateError(`function "${name}" not defined`);
   return known(...words.map((word) => evaluate(word, scope)));
 }

@@ -47,6 +47,7 @@ export class SimulatedLeader implements AsyncDisposable {
       replica: this.replica,
       node: NODE,
       identity: () => ({ certificate: '', key: '' }),
+      dataKey: async () => await Promise.resolve(Buffer.alloc(32)),
       resign: async () => await Promise.resolve(),
     };
     this.#feed = new Feed(this.#parts);

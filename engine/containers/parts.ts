@@ -5,6 +5,7 @@ import type { VolumeUsage } from '../volumes/remove.ts';
 import { HealthStore } from './health/store.ts';
 import { holderOf, currentRegistrations } from './networks/registrations.ts';
 import { volumeUsers } from './queries/list.ts';
+import { MemoryFiles } from './runs/preparation/memory-files.ts';
 import { Runs } from './runs/runs.ts';
 import { isAlive } from './state.ts';
 import { Samplers } from './stats/samplers.ts';
@@ -16,6 +17,7 @@ type ContainerParts = {
   healthStore: HealthStore;
   runs: Runs;
   samplers: Samplers;
+  memoryFiles: MemoryFiles;
   imageUsage: ImageUsage;
   volumeUsage: VolumeUsage;
 };
@@ -54,5 +56,8 @@ export function containerParts({ clock, db }: Needs): Built {
   const samplers = new Samplers({ clock, containers });
   const healthStore = new HealthStore(db);
   healthStore.keepOnly(containers.ids());
-  return { parts: { containers, healthStore, runs, samplers, imageUsage, volumeUsage }, sandboxOwners };
+  return {
+    parts: { containers, healthStore, memoryFiles: new MemoryFiles(), runs, samplers, imageUsage, volumeUsage },
+    sandboxOwners,
+  };
 }

@@ -98,6 +98,8 @@ const Container = Type.Object({
   logPath: Type.String(),
   /** A step of a running build: the next daemon removes it. */
   ofBuild: Type.Optional(Type.Literal(true)),
+  /** It gets files from `memoryFiles` at each start, such as secrets, and does not start without them. */
+  needsFiles: Type.Optional(Type.Literal(true)),
   /** The writes that take an update under way back. */
   limitWrites: Type.Optional(
     Type.Immutable(Type.Array(Type.Object({ path: Type.String(), before: Type.String(), after: Type.String() }))),

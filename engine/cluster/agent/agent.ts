@@ -4,10 +4,12 @@ import { hasEnded, compareStates } from '../state/task-states.ts';
 import type { FromLeader, FromNode } from '../wire/schemas.ts';
 import type { NodeTemplate, TasksMessage } from '../wire/task-messages.ts';
 import { TaskImages } from './images.ts';
+import { filesOf } from './memory-files.ts';
 import type { AgentNeeds } from './needs.ts';
 import { Reports } from './reports.ts';
 import { endTask } from './steps.ts';
 import { TaskStore, type AgentTask } from './store.ts';
+import { TaskFiles } from './task-files.ts';
 import { TaskRun } from './task-run.ts';
 
 /** A stop with a long grace goes on under the next daemon. */
@@ -28,6 +30,7 @@ export class Agent implements AsyncDisposable {
   readonly #tasks: TaskStore;
   readonly #images: TaskImages;
   readonly #reports: Reports;
+  readonly #files = new TaskFiles();
   readonly #logs: LogPublisher;
   readonly #runs = new Map<string, TaskRun>();
   readonly #templates = new Map<string, NodeTemplate>();
@@ -42,6 +45,8 @@ export class Agent implements AsyncDisposable {
     this.#tasks = new TaskStore(engine.db);
     this.#images = new TaskImages(engine);
     this.#reports = new Reports(engine, this.#tasks);
+    const parts = { tasks: this.#tasks, files: this.#files };
+    engine.memoryFiles.use(async (container) => await filesOf(engine, parts, container));
     this.#logs = new LogPublisher(engine, this.#tasks, openLogs);
     for (const task of this.#tasks.all()) {
       if (task.node !== node) this.#tasks.put({ ...task, isGone: true }); // of an earlier membership
@@ -51,9 +56,10 @@ export class Agent implements AsyncDisposable {
 
   hear(message: FromLeader, send: (message: FromNode) => void): void {
     if (this.#isEnding) return;
-    if (message.say === 'welcome') this.#begin(send);
+    if (message.say === 'welcome') this.#begin(send, message.files === true);
     if (message.say === 'tasks') this.#take(message);
     if (message.say === 'allTasks') this.#forgetOthers();
+    if (message.say === 'file') this.#files.take(message);
     if (message.say === 'logs') this.#logs.hear(message);
     if (message.say === 'ack') this.#reports.acknowledge(message.number);
   }
@@ -78,9 +84,11 @@ export class Agent implements AsyncDisposable {
     this.#reports[Symbol.dispose]();
     const ends = Promise.all([...this.#runs.values()].map(async (run) => await run.end()));
     await settlesWithin(ends, MAX_END_SECONDS, this.#engine.clock);
+    this.#engine.memoryFiles.use(undefined);
   }
 
-  #begin(send: (message: FromNode) => void): void {
+  #begin(send: (message: FromNode) => void, hasFiles: boolean): void {
+    this.#files.begin(hasFiles ? send : undefined);
     this.#named = new Set();
     this.#templates.clear();
     this.#reports.begin(send);

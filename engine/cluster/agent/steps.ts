@@ -6,6 +6,7 @@ import { exitCodeOf, isOver } from '../../containers/state.ts';
 import type { Container } from '../../containers/store.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { TaskImages } from './images.ts';
+import { hasFiles } from './memory-files.ts';
 import type { AgentNeeds } from './needs.ts';
 import { joinTaskNetworks, leaveTaskNetworks } from './networks.ts';
 import type { AgentTask } from './store.ts';
@@ -33,7 +34,9 @@ export async function prepareTask(
   await images.bring(task.made.container.image, auth, signal);
   const networks = await joinTaskNetworks(engine, task);
   signal.throwIfAborted();
-  await createContainer(engine, containerBody(task, task.made, networks), containerNameOf(task));
+  await createContainer(engine, containerBody(task, task.made, networks), containerNameOf(task), {
+    needsFiles: hasFiles(task.made),
+  });
 }
 
 /** Starts the container, if an earlier daemon has not, and waits until it is healthy where that is checked. */

@@ -84,7 +84,7 @@ suite('the dispatcher', () => {
     using dispatcher = dispatcherOf(made);
     const heard: FromLeader[] = [];
 
-    dispatcher.begin('a', (message) => heard.push(message));
+    dispatcher.begin('a', (message) => heard.push(message), true);
 
     const [first, last, ...more] = heard;
     assert.deepEqual(more, []);
@@ -106,7 +106,7 @@ suite('the dispatcher', () => {
     const made = cluster();
     using dispatcher = dispatcherOf(made);
     const heard: FromLeader[] = [];
-    dispatcher.begin('a', (message) => heard.push(message));
+    dispatcher.begin('a', (message) => heard.push(message), true);
     heard.length = 0;
     const [task] = [...made.replica.tasksOn('a')];
 
@@ -130,7 +130,7 @@ suite('the dispatcher', () => {
     using dispatcher = dispatcherOf(made);
     const heard: FromLeader[] = [];
 
-    dispatcher.begin('a', (message) => heard.push(message));
+    dispatcher.begin('a', (message) => heard.push(message), true);
 
     const messages = tasksIn(heard);
     assert.deepEqual(

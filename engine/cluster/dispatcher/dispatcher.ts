@@ -1,4 +1,5 @@
 import type { Turns } from '../leader/turns.ts';
+import { needsFiles } from '../secrets/deliver.ts';
 import type { Stored } from '../state/records.ts';
 import type { Commit, Replica } from '../state/replica.ts';
 import type { FromLeader } from '../wire/schemas.ts';
@@ -17,13 +18,16 @@ const MAX_MESSAGE_LETTERS = 1024 * 1024;
 /** Messages that a node got in its session. */
 class Listener {
   readonly node: string;
+  /** Whether it can get secrets and configs. */
+  readonly takesFiles: boolean;
   readonly #send: Send;
   readonly #templates = new Set<string>();
   /** By task: what it is to do, as text. */
   readonly #told = new Map<string, string>();
 
-  constructor(node: string, send: Send) {
+  constructor(node: string, send: Send, takesFiles: boolean) {
     this.node = node;
+    this.takesFiles = takesFiles;
     this.#send = send;
   }
 
@@ -90,9 +94,9 @@ export class Dispatcher implements Disposable {
   }
 
   /** A node's session begins; a new one of the same node takes the place of the last. */
-  begin(node: string, send: Send): void {
+  begin(node: string, send: Send, takesFiles: boolean): void {
     const { replica } = this.#needs;
-    const listener = new Listener(node, send);
+    const listener = new Listener(node, send, takesFiles);
     this.#listeners.set(node, listener);
     this.#tell(
       listener,
@@ -135,9 +139,10 @@ export class Dispatcher implements Disposable {
   }
 
   #tell(listener: Listener, tasks: IteratorObject<Stored<'task'>>, gone: readonly string[] = []): void {
-    const all = [...tasks];
+    const { replica } = this.#needs;
+    const all = [...tasks].filter((task) => listener.takesFiles || !needsFiles(replica, task));
     for (const { id } of all) this.#nodes.set(id, listener.node);
-    listener.tell(this.#needs.replica, all, gone);
+    listener.tell(replica, all, gone);
   }
 }
 

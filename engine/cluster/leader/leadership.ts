@@ -36,6 +36,8 @@ type LeadershipNeeds = Pick<Engine, 'background' | 'clock' | 'log'> &
     node: string;
     /** Its certificate, for external authorities. */
     identity: () => Readonly<{ certificate: string; key: string }>;
+    /** The key of secrets and configs. */
+    dataKey: () => Promise<Buffer>;
     /** Gives leadership up to another manager. */
     resign: () => Promise<void>;
   }>;

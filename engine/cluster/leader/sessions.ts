@@ -7,13 +7,14 @@ import type { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { LogBroker } from '../logs/broker.ts';
 import { storeAttachments } from '../networks/attachments.ts';
 import type { NetworkPush } from '../networks/push.ts';
+import { answerFile } from '../secrets/deliver.ts';
 import type { NodeRecord, NodeState } from '../state/records.ts';
 import type { Replica } from '../state/replica.ts';
 import { clusterOf } from '../state/view.ts';
 import { FROM_NODE_LIMITS } from '../wire/allowance.ts';
 import { Channel } from '../wire/channel.ts';
 import { FromNode, type FromLeader } from '../wire/schemas.ts';
-import type { ReportMessage } from '../wire/task-messages.ts';
+import type { ReportMessage, WantFileMessage } from '../wire/task-messages.ts';
 import { LeadershipLost } from './batches.ts';
 import type { Turns } from './turns.ts';
 
@@ -23,6 +24,8 @@ type Needs = Pick<Engine, 'background' | 'clock' | 'log'> &
     turns: Turns;
     networks: NetworkPush;
     dispatcher: Dispatcher;
+    /** The key of secrets and configs. */
+    dataKey: () => Promise<Buffer>;
     logs: LogBroker;
   }>;
 type Hello = Extract<FromNode, { say: 'hello' }>;
@@ -114,12 +117,13 @@ export class Sessions implements Disposable {
     if (message.say === 'beat') session.channel.send({ say: 'beat' });
     if (message.say === 'hello') this.#greet(id, session, message);
     if (message.say === 'report') this.#store(id, session, message);
+    if (message.say === 'wantFile') this.#answerFile(id, session, message);
     if (message.say === 'attachments') this.#attach(id, session, message.wanted);
     if (message.say === 'synced') this.#needs.networks.synced(id, message.number);
     if (message.say === 'withdrawing') this.#withdraw(id, session, message);
   }
 
-  #greet(id: string, session: Session, { description, address, syncs, logs }: Hello): void {
+  #greet(id: string, session: Session, { description, address, syncs, files, logs }: Hello): void {
     const { replica } = this.#needs;
     const { channel } = session;
     this.#run('greet a node', id, session, async () => {
@@ -136,11 +140,12 @@ export class Sessions implements Disposable {
         managers: managersIn(replica),
         role: node.spec.role,
         syncs: true,
+        files: true,
         hasEtcd: node.manager !== undefined,
       });
       if (this.#sessions.get(id) !== session) return;
       this.#needs.networks.begin(id, (message) => channel.send(message), syncs === true);
-      this.#needs.dispatcher.begin(id, (message) => channel.send(message));
+      this.#needs.dispatcher.begin(id, (message) => channel.send(message), files === true);
       if (logs === true) this.#needs.logs.begin(id, (message) => channel.send(message));
     });
   }
@@ -149,6 +154,13 @@ export class Sessions implements Disposable {
     const { dispatcher } = this.#needs;
     this.#run('store the states of tasks', id, session, async () => {
       await dispatcher.hear(id, report, (message) => session.channel.send(message));
+    });
+  }
+
+  #answerFile(id: string, session: Session, message: WantFileMessage): void {
+    const { dataKey, replica } = this.#needs;
+    this.#run('answer a node that asks for a secret', id, session, async () => {
+      session.channel.send(await answerFile(replica, dataKey, id, message));
     });
   }
 

@@ -266,7 +266,8 @@ export class Manager implements AsyncDisposable {
       const resign = async (): Promise<void> => await this.resign();
       const identity = (): Identity => this.#identity;
       const elected = { leaderRevision: revision, leaseMs };
-      const needs = { ...this.#needs, etcd: this.#etcd, replica: this.replica, node, identity, resign };
+      const dataKey = async (): Promise<Buffer> => await this.#dataKey.get();
+      const needs = { ...this.#needs, dataKey, etcd: this.#etcd, replica: this.replica, node, identity, resign };
       this.#leadership = new Leadership(needs, elected, ({ message }) => this.#election?.stepDown(message));
       await this.#makeDataKey(this.#leadership);
     });

@@ -135,6 +135,7 @@ export class Session implements AsyncDisposable {
       description: this.#settings.description(),
       address: this.#settings.address(),
       syncs: true,
+      files: true,
       logs: true,
     });
     await channel.closed;

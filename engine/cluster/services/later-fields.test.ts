@@ -6,7 +6,6 @@ import { refuseLaterFields } from './later-fields.ts';
 const ofContainer = (fields: object): object => ({ TaskTemplate: { ContainerSpec: { Image: 'a', ...fields } } });
 
 const refused: [body: object, field: string][] = [
-  [ofContainer({ Secrets: [{ SecretID: 'x' }] }), 'TaskTemplate.ContainerSpec.Secrets'],
   [ofContainer({ Healthcheck: { Test: ['NONE'] } }), 'TaskTemplate.ContainerSpec.Healthcheck'],
   [ofContainer({ ReadOnly: true }), 'TaskTemplate.ContainerSpec.ReadOnly'],
   [ofContainer({ Isolation: 'hyperv' }), 'TaskTemplate.ContainerSpec.Isolation'],
@@ -40,7 +39,6 @@ const ignored: object[] = [
   },
   ofContainer({ Foo: ['x'], Mounts: [{ Type: 'bind', Consistency: 'cached', Foo: {} }] }),
   ofContainer({
-    Secrets: null,
     Configs: [],
     Hostname: '',
     Init: false,

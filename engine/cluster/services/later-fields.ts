@@ -1,8 +1,8 @@
 import { EngineError } from '../../lib/errors.ts';
 
 const CONTAINER = [
-  ...['CapabilityAdd', 'CapabilityDrop', 'Configs', 'DNSConfig', 'Groups', 'Healthcheck', 'Hostname', 'Hosts', 'Init'],
-  ...['Isolation', 'OomScoreAdj', 'OpenStdin', 'Privileges', 'ReadOnly', 'Secrets', 'StopSignal', 'Sysctls', 'TTY'],
+  ...['CapabilityAdd', 'CapabilityDrop', 'DNSConfig', 'Groups', 'Healthcheck', 'Hostname', 'Hosts', 'Init'],
+  ...['Isolation', 'OomScoreAdj', 'OpenStdin', 'Privileges', 'ReadOnly', 'StopSignal', 'Sysctls', 'TTY'],
   'Ulimits',
 ];
 const MOUNT = [

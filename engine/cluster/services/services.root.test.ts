@@ -138,9 +138,9 @@ suite('services and tasks of a cluster', { concurrency: false }, () => {
         /expected one operator/,
       ],
       [
-        { Name: 'x', TaskTemplate: { ContainerSpec: { Image: 'busybox', Secrets: [{ SecretID: 'x' }] } } },
+        { Name: 'x', TaskTemplate: { ContainerSpec: { Image: 'busybox', Configs: [{ Runtime: {} }] } } },
         501,
-        /^TaskTemplate\.ContainerSpec\.Secrets is not implemented/,
+        /^a config with a Runtime is not implemented/,
       ],
       [{ Name: 'x', TaskTemplate: { ...TaskTemplate, RestartPolicy: { Delay: 1e25 } } }, 400, /Delay/],
       [{ Name: 'x', UpdateConfig: { Monitor: 1e300 } }, 400, /Monitor/],

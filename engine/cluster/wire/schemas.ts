@@ -13,7 +13,14 @@ import {
 import { MAX_ATTACHMENTS, Unattached, WantedAttachment } from '../../networks/overlay/members/attachment.ts';
 import { NetworkNewsMessage } from '../../networks/overlay/members/members.ts';
 import { LogsMessage } from './log-messages.ts';
-import { AckMessage, AllTasksMessage, ReportMessage, TasksMessage } from './task-messages.ts';
+import {
+  AckMessage,
+  AllTasksMessage,
+  FileMessage,
+  ReportMessage,
+  TasksMessage,
+  WantFileMessage,
+} from './task-messages.ts';
 
 const text = limitedText();
 const id = Type.String({ pattern: '^[0-9a-z]{25}$' });
@@ -80,6 +87,9 @@ export const Refusal = Type.Object({
 });
 export type Refusal = Static<typeof Refusal>;
 
+/** Whether it knows the messages `wantFile` and `file`: a node that does not gets no task with secrets or configs. */
+const Files = Type.Optional(Type.Literal(true));
+
 /** Whether it knows the messages from `withdrawing` to `withdrawn`: others end the session of who sends them. */
 const Syncs = Type.Optional(Type.Literal(true));
 
@@ -109,11 +119,13 @@ export const FromNode = Type.Union([
     description: Description,
     address: HostField,
     syncs: Syncs,
+    files: Files,
     /** Whether it sends the logs of its tasks: `logs` ends the session of earlier versions. */
     logs: Type.Optional(Type.Literal(true)),
   }),
   Type.Object({ say: Type.Literal('beat') }),
   ReportMessage,
+  WantFileMessage,
   Type.Object({
     say: Type.Literal('attachments'),
     wanted: Type.Array(WantedAttachment, { maxItems: MAX_ATTACHMENTS }),
@@ -135,6 +147,7 @@ export const FromLeader = Type.Union([
     managers: Managers,
     role: Role,
     syncs: Syncs,
+    files: Files,
     hasEtcd: Type.Optional(Type.Boolean()),
   }),
   Type.Object({ say: Type.Literal('managers'), managers: Managers }),
@@ -145,6 +158,7 @@ export const FromLeader = Type.Union([
   TasksMessage,
   AllTasksMessage,
   AckMessage,
+  FileMessage,
   Type.Object({ say: Type.Literal('networks'), ids: Type.Array(id) }),
   Type.Object({ say: Type.Literal('network'), news: NetworkNewsMessage }),
   /** Answered by `synced` once all that came before is in force. */

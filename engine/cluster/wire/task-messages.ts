@@ -128,6 +128,29 @@ export const TasksMessage = Type.Object({
 export type TasksMessage = Readonly<Static<typeof TasksMessage>>;
 export const AllTasksMessage = Type.Object({ say: Type.Literal('allTasks') });
 
+const Kind = Type.Union([Type.Literal('secret'), Type.Literal('config')]);
+
+/** Asks for the data of a secret or config that a task of the node has. */
+export const WantFileMessage = Type.Object({ say: Type.Literal('wantFile'), task: IdField, kind: Kind, id: IdField });
+export type WantFileMessage = Readonly<Static<typeof WantFileMessage>>;
+
+/** The largest config in base64. */
+const MAX_FILE_LETTERS = 1_400_000;
+
+/** The data, or the reason why the node does not get it. */
+export const FileMessage = Type.Object({
+  say: Type.Literal('file'),
+  task: IdField,
+  kind: Kind,
+  id: IdField,
+  /** Base64. */
+  data: optional(limitedText(MAX_FILE_LETTERS)),
+  /** The data is a template; its name is the language. */
+  templating: optional(Type.Object({ name: Type.String(), serviceLabels: Labels })),
+  refusal: optional(limitedText()),
+});
+export type FileMessage = Readonly<Static<typeof FileMessage>>;
+
 /** States of tasks; `ack` with its number follows when they are stored. */
 export const ReportMessage = Type.Object({
   say: Type.Literal('report'),

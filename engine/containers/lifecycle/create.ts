@@ -43,6 +43,13 @@ type Needs = CreateVolumeNeeds &
   VolumeMountNeeds &
   Pick<Engine, 'config' | 'containers' | 'copies' | 'images' | 'layers' | 'networks' | 'runtimes'>;
 
+type Origin = Readonly<{
+  ofBuild?: boolean;
+  /** Each start takes files from `memoryFiles`. */
+  needsFiles?: boolean;
+  platform?: Platform | undefined;
+}>;
+
 /**
  * Creates a container that is ready to start. All checks come before the first change.
  *
@@ -52,7 +59,7 @@ export async function createContainer(
   engine: Needs,
   body: CreateBody,
   name?: string,
-  { ofBuild = false, platform }: { ofBuild?: boolean; platform?: Platform | undefined } = {},
+  { ofBuild = false, needsFiles = false, platform }: Origin = {},
 ): Promise<{ container: Container; warnings: string[] }> {
   const measured = measure('container', 'create');
   const { described: asked, requested, limitBytes, warnings } = checkCreation(engine, body, { name, platform });
@@ -64,7 +71,7 @@ export async function createContainer(
   undo.defer(async () => await removeAnonymousVolumes(engine, mounts));
   undo.defer(() => engine.volumeClaims.release(id)); // before that removal
   for (const mount of requested) mounts.push(await withSource(engine, id, mount));
-  const described: Container = { ...asked, ...(ofBuild && { ofBuild }), mounts };
+  const described: Container = { ...asked, ...(ofBuild && { ofBuild }), ...(needsFiles && { needsFiles }), mounts };
   await engine.layers.prepare(id, described.imageId, limitBytes);
   undo.defer(async () => await engine.layers.remove(id));
   await makeWorkingDirectory(engine, described); // before the volumes, which get it when it is in one of them

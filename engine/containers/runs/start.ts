@@ -30,13 +30,14 @@ import { followRun, recordFailedStart, type EndNeeds } from './end.ts';
 import { cgroupPathOf, cgroupPlace, containerFolder, runtimeCgroupOf, shimFolder } from './places.ts';
 import { prepareBindSources } from './preparation/bind-sources.ts';
 import { filesFor, withOwnersHostname } from './preparation/etc-files.ts';
+import { prepareFolder, writeFiles } from './preparation/memory-files.ts';
 import { namespacesOf, sandboxRequest, sharedMemoryOf } from './preparation/namespaces.ts';
 import { describeContainer } from './preparation/process.ts';
 import { shimOptions } from './preparation/shim-options.ts';
 import { mountVolumes, unmountVolumes } from './preparation/volume-mounts.ts';
 import { removeIfLeft, removeRemains } from './remove-remains.ts';
 
-export type StartNeeds = EndNeeds & Pick<Engine, 'layers' | 'locks'>;
+export type StartNeeds = EndNeeds & Pick<Engine, 'layers' | 'locks' | 'memoryFiles'>;
 
 /** A start waits this long for the clean-up of the last run. */
 const CLEANUP_TIMEOUT_SECONDS = 30;
@@ -118,20 +119,25 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   const mounts = await mountVolumes(engine, claimed);
 
   const container = { ...withOwnersHostname(engine.containers, claimed), mounts };
+  const given = await engine.memoryFiles.of(container);
   const links = linkHosts(engine, container);
   const { netns, endpoints } = await openSandbox(engine, sandboxRequest(container));
   mkdirSync(containerFolder(engine.config, id), { recursive: true, mode: 0o710 });
   if (container.logPath !== '') mkdirSync(dirname(container.logPath), { recursive: true, mode: 0o710 });
   const memory = sharedMemoryOf(engine, container);
-  const shim = await spawnShim(shimOptions(engine, container, { directory: folder, netns, memory }), netns);
+  const filesTarget = prepareFolder(folder, given);
+  const options = shimOptions(engine, container, { directory: folder, netns, memory, filesTarget });
+  const shim = await spawnShim(options, netns);
   undo.defer(async () => await endShim(engine, container, shim));
+  const fileMounts = writeFiles(shim.pid, filesTarget, given);
   const isServed = usesResolver(endpoints);
   const named = isServed ? serve(engine, container, shim) : undefined;
   named?.catch(() => undefined); // awaited below, when the rest is prepared
 
   const overlay = engine.layers.overlay(id);
   const root = rootSeenBy(shim.pid, overlay);
-  const description = describeContainer(container, {
+  const described = { ...container, mounts: [...mounts, ...fileMounts] };
+  const description = describeContainer(described, {
     root: { path: overlay.target, visibleAt: root },
     user: await userOf(container, root),
     namespaces: namespacesOf(engine, container, netns === undefined ? undefined : shim.pid),

@@ -31,6 +31,8 @@ export type ShimOptions = Readonly<{
         netns?: number;
         /** The /dev/shm of a running process, to be mounted at `target` in the shim's namespace. */
         memory?: Readonly<{ ofPid: number; target: string }>;
+        /** A folder on which the shim mounts an empty memory file system, in its own namespace. */
+        filesTarget?: string;
       }>
     | Readonly<{ kind: 'exec'; container: string; oomScoreAdj?: number }>;
   tty: boolean;
@@ -58,6 +60,7 @@ export function shimArguments(options: ShimOptions): string[] {
   if (mode.kind === 'container' && mode.memory !== undefined) {
     list.push('--memory-of', String(mode.memory.ofPid), '--memory-target', mode.memory.target);
   }
+  if (mode.kind === 'container' && mode.filesTarget !== undefined) list.push('--files-target', mode.filesTarget);
   if (mode.kind === 'container' && mode.netns !== undefined) list.push('--netns');
   if (options.tty) list.push('--tty');
   if (options.openStdin) list.push('--stdin');

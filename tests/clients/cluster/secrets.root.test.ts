@@ -17,6 +17,20 @@ function rowsOf(kind: 'secret' | 'config'): Row[] {
   const limit = kind === 'secret' ? 500 * 1024 : 1000 * 1024;
   const create = (body: unknown): Row => ['POST', `${path}/create`, body];
   const update = (query: string, body: unknown): Row => ['POST', `${path}/{id}/update?${query}`, body];
+  const word = kind === 'secret' ? 'Secret' : 'Config';
+  const reference = (changes: object = {}, file: object | null = {}): object => ({
+    ...{ [`${word}ID`]: '{id}', [`${word}Name`]: 'one' },
+    ...(file !== null && { File: { Name: 'one', UID: '0', GID: '0', Mode: 0o444, ...file } }),
+    ...changes,
+  });
+  const service = (references: unknown, Name = 'web'): Row => [
+    'POST',
+    '/services/create',
+    {
+      ...{ Name, Mode: { Replicated: { Replicas: 0 } } },
+      TaskTemplate: { ContainerSpec: { Image: 'busybox', [`${word}s`]: references } },
+    },
+  ];
   return [
     ['GET', path],
     create({ Name: 'one', Labels: { a: 'b' }, Data: VALUE }),
@@ -59,6 +73,18 @@ function rowsOf(kind: 'secret' | 'config'): Row[] {
     ['POST', `${path}/nosuch/update?version=1`, { Name: 'one' }],
     ['GET', `${path}/one`],
     ['DELETE', `${path}/nosuch`],
+    service([reference({ [`${word}ID`]: 'nosuch' })]),
+    service([reference({ [`${word}ID`]: '' })]),
+    service([reference({ [`${word}Name`]: 'wrong' })]),
+    service([reference({ [`${word}Name`]: '' })]),
+    service([reference({}, null)]),
+    service([reference({}, { Name: '' })]),
+    service([reference(), reference()]),
+    service([{}]),
+    service([reference(), reference({}, { Name: '/one', UID: '7', GID: '8', Mode: 0o400 })]),
+    ['GET', '/services/web'],
+    ['DELETE', `${path}/one`],
+    ['DELETE', '/services/web'],
     ['DELETE', `${path}/{id}`],
     ['GET', `${path}/{id}`],
   ];

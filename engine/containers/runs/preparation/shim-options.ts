@@ -13,13 +13,14 @@ type Given = Readonly<{
   /** A descriptor; undefined where the container has no network namespace of its own. */
   netns: number | undefined;
   memory: SharedMemory | undefined;
+  filesTarget: string | undefined;
 }>;
 
 /** The options of a container's shim. Throws `invalid` for an unknown runtime. */
 export function shimOptions(
   { layers, runtimes }: Needs,
   container: Container,
-  { directory, netns, memory }: Given,
+  { directory, netns, memory, filesTarget }: Given,
 ): ShimOptions {
   const { id, config, hostConfig } = container;
   const borrowed = memory?.ofPid === undefined ? undefined : { ofPid: memory.ofPid, target: memory.target };
@@ -27,7 +28,7 @@ export function shimOptions(
     id,
     directory,
     runtime: runtimes.get(hostConfig.Runtime),
-    mode: { kind: 'container', rootfs: layers.wholeOverlay(id), netns, memory: borrowed },
+    mode: { kind: 'container', rootfs: layers.wholeOverlay(id), netns, memory: borrowed, filesTarget },
     tty: config.Tty,
     openStdin: config.OpenStdin,
     stdinOnce: config.StdinOnce,
