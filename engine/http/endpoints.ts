@@ -122,6 +122,12 @@ const TABLE = {
   'GET /tasks/{id}/logs': { title: 'the log of a task', since: '1.29' },
   'GET /swarm/unlockkey': { title: 'the key of a locked manager', since: '1.25' },
   'POST /swarm/unlock': { title: 'unlocking a manager', since: '1.25' },
+  'GET /plugins/privileges': { title: 'the permissions that a plugin asks for', since: '1.25' },
+  'POST /plugins/create': { title: 'the creation of a plugin', since: '1.25' },
+  'GET /plugins/{name}/json': { title: 'inspecting a plugin', slashes: true, since: '1.25' },
+  'POST /plugins/{name}/push': { title: 'pushing a plugin', slashes: true, since: '1.25' },
+  'POST /plugins/{name}/set': { title: 'the settings of a plugin', slashes: true, since: '1.25' },
+  'POST /plugins/{name}/upgrade': { title: 'upgrading a plugin', slashes: true, since: '1.26' },
   'POST /build/cancel': { title: 'canceling a build', since: '1.39' },
   'PUT /volumes/{name}': { title: 'the update of a cluster volume', since: '1.42' },
 } as const satisfies Readonly<Record<`${Method} /${string}`, Facts>>;

@@ -3,11 +3,13 @@ import { posix } from 'node:path';
 import { ENDPOINTS } from './endpoints.ts';
 import { isSupported, splitVersion, type ApiVersions } from './versions/api-version.ts';
 
-/** The parts of a path before and after a name that may contain slashes. */
-const PLACES = ENDPOINTS.filter(({ slashes }) => slashes).map(({ method, path }) => {
-  const [before = '', after = ''] = path.split(/\{\w+\}/);
-  return { method, before, after };
-});
+/** The parts of a path before and after a name that may contain slashes, the longest first: `/plugins/a/json` is not `a/json`. */
+const PLACES = ENDPOINTS.filter(({ slashes }) => slashes)
+  .map(({ method, path }) => {
+    const [before = '', after = ''] = path.split(/\{\w+\}/);
+    return { method, before, after };
+  })
+  .toSorted((a, b) => b.after.length - a.after.length);
 
 /** A path without a route: its error names the supported versions. */
 export const UNSUPPORTED = '/unsupported-version/';
@@ -37,8 +39,6 @@ function withoutVersion(path: string, versions: ApiVersions): string {
 
 /** Names with slashes become one encoded part. */
 function encodeNames(method: string, path: string): string {
-  // Newer clients request `/plugins/x/json`, which is a path that does not exist yet, not a plugin `x/json`.
-  if (path.startsWith('/plugins/') && path.endsWith('/json')) return path;
   const place = PLACES.find(
     ({ method: of, before, after }) =>
       of === method && path.length > before.length + after.length && path.startsWith(before) && path.endsWith(after),

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Config } from '../config/daemon-config.ts';
 import { cgroupPath, runtimeCgroupPath, usualCgroupPlace } from '../host/cgroups/cgroup-driver.ts';
 import { shortId } from '../lib/ids.ts';
+import type { InstalledPlugin } from './store.ts';
 
 type Roots = Pick<Config, 'dataRoot' | 'execRoot'>;
 
@@ -21,9 +22,16 @@ export function pluginFolder(config: Pick<Config, 'dataRoot'>, id: string): stri
   return join(pluginsFolder(config), id);
 }
 
+export const ROOTFS = 'rootfs';
+
 /** The plugin's root file system: plain files, as its volumes may be among them. */
-export function rootOf(config: Pick<Config, 'dataRoot'>, id: string): string {
-  return join(pluginFolder(config, id), 'rootfs');
+export function rootOf(config: Pick<Config, 'dataRoot'>, { id, rootfs = ROOTFS }: InstalledPlugin): string {
+  return join(pluginFolder(config, id), rootfs);
+}
+
+/** The files of the plugin's layers, by their digests, in its own folder or in that of an arriving one. */
+export function layerFile(folder: string, digest: string): string {
+  return join(folder, 'layers', digest.slice('sha256:'.length));
 }
 
 /** Mounts of the plugin in here are visible to the machine. */

@@ -55,6 +55,11 @@ export function configOf(plugin: { readonly config: string }): PluginConfig {
   return known;
 }
 
+/** Such as `volumedriver`. */
+export function kindsOf(plugin: { readonly config: string }): string[] {
+  return (configOf(plugin).Interface.Types ?? []).map((type) => type.replace(/^docker\.|\/.*$/g, ''));
+}
+
 /** Throws `failed` for anything but the configuration of a plugin. */
 export function parsePluginConfig(text: string): PluginConfig {
   let read: unknown;

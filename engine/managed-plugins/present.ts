@@ -1,6 +1,7 @@
 import { parseReference } from '../images/names/reference.ts';
 import { configOf, type PluginConfig } from './plugin-config.ts';
 import type { PluginWire } from './schema.ts';
+import { configInForce } from './settings.ts';
 import type { InstalledPlugin } from './store.ts';
 
 const MANIFEST_VERSION = 'v0';
@@ -13,7 +14,7 @@ export function presentPlugin(plugin: InstalledPlugin, isOld: boolean): PluginWi
   const { id, name, isEnabled } = plugin;
   const read = configOf(plugin);
   const { tag = '' } = parseReference(name);
-  const settings = settingsOf(read);
+  const settings = settingsOf(configInForce(plugin));
   return {
     Id: id,
     Name: isOld && tag !== '' ? name.slice(0, -`:${tag}`.length) : name,
@@ -22,7 +23,7 @@ export function presentPlugin(plugin: InstalledPlugin, isOld: boolean): PluginWi
     Config: isOld ? settings : read,
     Manifest: manifestOf(read),
     Enabled: isEnabled,
-    PluginReference: name,
+    PluginReference: plugin.origin ?? name,
     Settings: settings,
   };
 }

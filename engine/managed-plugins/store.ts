@@ -17,6 +17,14 @@ const InstalledPlugin = Type.Object({
   /** Byte for byte as in the registry. */
   config: Type.String(),
   isEnabled: Type.Boolean(),
+  /** The reference that it came from, where that is not its name. */
+  origin: Type.Optional(Type.String()),
+  /** Changed settings, by name and field: `DEBUG.value`. */
+  settings: Type.Optional(Type.Record(Type.String(), Type.String())),
+  /** The folder of its root file system: an upgrade makes a new one. */
+  rootfs: Type.Optional(Type.String()),
+  /** Its layers, base first, whose files are kept for a push; a plugin that an older version of Gantry installed has none. */
+  layers: Type.Optional(Type.Array(Type.Object({ digest: Type.String(), sizeBytes: Type.Integer() }))),
 });
 export type InstalledPlugin = Readonly<Static<typeof InstalledPlugin>>;
 
@@ -74,6 +82,10 @@ export class InstalledPlugins {
 
   setEnabled(id: string, isEnabled: boolean): void {
     this.#table.change(id, (plugin) => ({ ...plugin, isEnabled }));
+  }
+
+  change(id: string, change: Partial<InstalledPlugin>): void {
+    this.#table.change(id, (plugin) => ({ ...plugin, ...change }));
   }
 
   delete(id: string): void {

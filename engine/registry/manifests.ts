@@ -44,6 +44,7 @@ export type IndexEntry = Static<typeof IndexEntry>;
 
 export const DOCKER_MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
 export const DOCKER_CONFIG = 'application/vnd.docker.container.image.v1+json';
+export const PLUGIN_CONFIG = 'application/vnd.docker.plugin.v1+json';
 export const DOCKER_LAYER = 'application/vnd.docker.image.rootfs.diff.tar.gzip';
 const DOCKER_LIST = 'application/vnd.docker.distribution.manifest.list.v2+json';
 const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
@@ -70,7 +71,7 @@ export type Manifest = { digest: string } & ({ image: ImageManifest } | { index:
 export type Artifact = 'image' | 'plugin';
 const CONFIGS: Readonly<Record<Artifact, ReadonlySet<string>>> = {
   image: CONFIG,
-  plugin: new Set(['application/vnd.docker.plugin.v1+json']),
+  plugin: new Set([PLUGIN_CONFIG]),
 };
 
 /**

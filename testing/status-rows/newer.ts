@@ -1,6 +1,14 @@
-import { filters, missing, NOT_BUILT, OF_MEMBERS, type StatusRow, type StatusRows } from './row.ts';
+import { TarWriter } from '../archives/tar-writer.ts';
+import { pluginConfig } from '../plugins/plugin-files.ts';
+import { filters, missing, NOT_BUILT, OF_MEMBERS, type StatusRow, type StatusRows, unknown } from './row.ts';
 
 const later = (path: string): StatusRow => ({ statuses: [200], never: NOT_BUILT, cases: [missing(path)] });
+
+/** The archive of a plugin. */
+const plugin = new TarWriter()
+  .add({ name: 'config.json', content: JSON.stringify(pluginConfig('VolumeDriver')) })
+  .add({ name: 'rootfs/', type: 'directory' })
+  .end();
 
 /** Endpoints of versions above 1.24. */
 export const newerRows = {
@@ -174,5 +182,65 @@ export const newerRows = {
       [503, 'the node is in no cluster', '/volumes/used?version=1', { body: { Spec: {} } }],
       [400, 'it came with 1.42', '/v1.41/volumes/used?version=1', { body: { Spec: {} } }],
     ],
+  },
+  'GET /plugins/privileges': {
+    statuses: [200, 500],
+    cases: [
+      [400, 'it came with 1.25', '/v1.24/plugins/privileges?remote=127.0.0.1:5000/plugin'],
+      [400, 'no name', '/plugins/privileges'],
+      [404, 'the registry does not have it', '/plugins/privileges?remote=127.0.0.1:5000/nope'],
+      [200, 'its permissions', '/plugins/privileges?remote=127.0.0.1:5000/plugin'],
+    ],
+  },
+  'POST /plugins/create': {
+    statuses: [204, 500],
+    cases: [
+      [400, 'it came with 1.25', '/v1.24/plugins/create?name=made', { body: plugin }],
+      [400, 'no name', '/plugins/create', { body: plugin }],
+      [400, 'an invalid name', '/plugins/create?name=UPPER', { body: plugin }],
+      [400, 'no archive', '/plugins/create?name=made', { body: Buffer.alloc(1024, 'x') }],
+      [400, 'an archive without files', '/plugins/create?name=made', { body: Buffer.alloc(1024) }],
+      [204, 'made', '/plugins/create?name=made', { body: plugin, type: '' }],
+      [409, 'it is there', '/plugins/create?name=made', { body: plugin }],
+    ],
+  },
+  'GET /plugins/{name}/json': {
+    statuses: [200, 404, 500],
+    cases: [
+      [400, 'it came with 1.25', '/v1.24/plugins/made/json'],
+      [200, 'a plugin', '/plugins/made/json'],
+      unknown('/plugins/a/b/json'),
+    ],
+  },
+  'POST /plugins/{name}/set': {
+    statuses: [204, 404, 500],
+    cases: [
+      [400, 'it came with 1.25', '/v1.24/plugins/made/set', { body: ['PLUGIN_MODE=x'] }],
+      [400, 'a setting that is none', '/plugins/made/set', { body: ['NOPE=x'] }],
+      [400, 'a setting that is fixed', '/plugins/made/set', { body: ['PLUGIN_KINDS=x'] }],
+      [400, 'a name without a setting', '/plugins/made/set', { body: ['=x'] }],
+      [400, 'no list', '/plugins/made/set', { body: {} }],
+      [204, 'set', '/plugins/made/set', { body: ['PLUGIN_MODE='], type: '' }],
+      unknown('/plugins/a/b/set', { body: [] }),
+    ],
+  },
+  'POST /plugins/{name}/push': {
+    statuses: [200, 404, 500],
+    cases: [
+      [400, 'it came with 1.25', '/v1.24/plugins/made/push'],
+      [200, 'its stream tells the failure', '/plugins/made/push'],
+      unknown('/plugins/a/b/push'),
+    ],
+  },
+  'POST /plugins/{name}/upgrade': {
+    statuses: [204, 404, 500],
+    cases: [
+      [400, 'it came with 1.26', '/v1.25/plugins/made/upgrade?remote=127.0.0.1:5000/plugin'],
+      [400, 'no name', '/plugins/made/upgrade'],
+      [400, 'permissions that were not granted', '/plugins/made/upgrade?remote=127.0.0.1:5000/plugin', { body: [] }],
+      [404, 'the registry does not have it', '/plugins/made/upgrade?remote=127.0.0.1:5000/nope', { body: [] }],
+      unknown('/plugins/a/b/upgrade?remote=127.0.0.1:5000/plugin', { body: [] }),
+    ],
+    never: { 204: 'dockerd and we send the progress with a 200: engine/managed-plugins/newer.root.test.ts' },
   },
 } as const satisfies StatusRows;

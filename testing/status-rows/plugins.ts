@@ -7,9 +7,9 @@ export const pluginRows = {
     cases: [
       [200, 'installed', '/plugins/pull?name=127.0.0.1:5000/plugin'],
       [500, 'it is there', '/plugins/pull?name=127.0.0.1:5000/plugin', { newer: 409 }],
-      [500, 'no name', '/plugins/pull'],
-      [500, 'an invalid name', '/plugins/pull?name=A/B'],
-      [500, 'the registry does not have it', '/plugins/pull?name=127.0.0.1:5000/nope'],
+      [500, 'no name', '/plugins/pull', { newer: 400 }],
+      [500, 'an invalid name', '/plugins/pull?name=A/B', { newer: 400 }],
+      [500, 'the registry does not have it', '/plugins/pull?name=127.0.0.1:5000/nope', { newer: 404 }],
     ],
   },
   'GET /plugins/{name}': {

@@ -13,7 +13,7 @@ import { Shim } from '../../runtime/shim/shim.ts';
 import { StartFailed } from '../../runtime/start-failure.ts';
 import { describePlugin } from '../describe.ts';
 import { pluginCgroup, pluginFolder, pluginShimFolder, propagatedFolder, rootOf, socketFolder } from '../places.ts';
-import { configOf } from '../plugin-config.ts';
+import { configInForce } from '../settings.ts';
 import type { InstalledPlugin } from '../store.ts';
 import { hideAllViews } from './views.ts';
 
@@ -26,7 +26,7 @@ const LOG_FILES = 2;
 export async function launchPlugin(engine: LaunchNeeds, plugin: InstalledPlugin): Promise<Shim> {
   const { config, runtimes } = engine;
   const { id } = plugin;
-  const described = configOf(plugin);
+  const described = configInForce(plugin);
   await using undo = new AsyncDisposableStack();
   undo.defer(async () => await removeRun(engine, id));
   const directory = pluginShimFolder(config, id);
@@ -47,7 +47,7 @@ export async function launchPlugin(engine: LaunchNeeds, plugin: InstalledPlugin)
   undo.defer(async () => await shim.end());
   const spec = describePlugin(described, {
     id,
-    root: rootOf(config, id),
+    root: rootOf(config, plugin),
     sockets: socketFolder(config, id),
     propagated: described.PropagatedMount ? shared(propagatedFolder(config, id)) : undefined,
     cgroup: told,

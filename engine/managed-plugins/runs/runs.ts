@@ -73,7 +73,7 @@ export class PluginRuns implements OwnPlugins, Disposable {
       const isShown = propagated !== '' && (inside === propagated || inside.startsWith(`${propagated}/`));
       return isShown
         ? { root: propagatedFolder(this.#config, id), inside: inside.slice(propagated.length) }
-        : { root: rootOf(this.#config, id), inside };
+        : { root: rootOf(this.#config, plugin), inside };
     };
     return {
       name,
