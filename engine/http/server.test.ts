@@ -4,6 +4,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
 
+import { Type } from 'typebox';
+
 import { systemClock } from '../lib/clock.ts';
 import { openLog } from '../log.ts';
 import { readSettings } from '../settings.ts';
@@ -16,6 +18,7 @@ import type { Steps } from './versions/steps.ts';
 const ENDPOINTS: readonly Endpoint[] = [
   { name: 'GET /old', method: 'GET', path: '/old', title: 'what was always there' },
   { name: 'GET /new/{id}', method: 'GET', path: '/new/{id}', title: 'what came later', since: '1.25' },
+  { name: 'POST /checked/{id}', method: 'POST', path: '/checked/{id}', title: 'what is checked' },
   { name: 'POST /newer', method: 'POST', path: '/newer', title: 'what is being built', since: '1.30' },
 ];
 const steps: Steps<unknown, { names: string[] }> = [
@@ -23,6 +26,7 @@ const steps: Steps<unknown, { names: string[] }> = [
   { below: '1.25', status: 203, response: ({ names }) => ({ names: [...names, 'below 1.25'] }) },
 ];
 
+let handled = 0;
 const config = readSettings(['--max-api-version=1.40', '--default-api-version=1.25']);
 const parts = { config, log: openLog('error') };
 const listener = buildServer(
@@ -31,6 +35,17 @@ const listener = buildServer(
     (http) => {
       http.get('/old', { config: { steps }, handler: () => ({ names: ['old'] }) });
       http.get('/new/:ref', { handler: () => ({ names: ['new'] }) });
+      http.post('/checked/:ref', {
+        schema: {
+          params: Type.Object({ ref: Type.String({ pattern: '^[a-z]+$' }) }),
+          querystring: Type.Object({ n: Type.Optional(Type.Integer({ maximum: 9 })) }),
+          body: Type.Object({ Name: Type.String() }),
+        },
+        handler: () => {
+          handled += 1;
+          return {};
+        },
+      });
     },
   ],
   new PendingRequests(systemClock),
@@ -55,6 +70,30 @@ test('an endpoint that is newer than the version of the client is refused in the
   });
   assert.equal((await ask('GET', '/v1.25/new/x')).status, 200);
   assert.equal((await ask('GET', '/new/x')).status, 200);
+});
+
+test('a request is checked by all parts of the schema of its route before its handler sees it', async () => {
+  const post = async (url: string, body: string): Promise<[number, string]> => {
+    const headers = { 'content-type': 'application/json' };
+    const answer = await fetch(`http://127.0.0.1:${port}/v1.24${url}`, { method: 'POST', headers, body });
+    return [answer.status, await answer.text()];
+  };
+
+  const params = await post('/checked/9', '{"Name":"x"}');
+  const query = await post('/checked/x?n=10', '{"Name":"x"}');
+  const body = await post('/checked/x', '{"Name":1}');
+  const before = handled;
+  const right = await post('/checked/x?n=9', '{"Name":"x"}');
+
+  for (const [status, text, part] of [
+    [...params, 'params field ref'],
+    [...query, 'querystring field n'],
+    [...body, 'body field Name'],
+  ] as const) {
+    assert.equal(status, 400, text);
+    assert.match(text, new RegExp(`invalid ${part}`));
+  }
+  assert.deepEqual([before, handled, right[0]], [0, 1, 200]);
 });
 
 test('an endpoint without a route is not built yet, from its version on', async () => {
@@ -97,8 +136,8 @@ test('the description of a version has the routes of the version', async () => {
   const pathsOf = async (url: string): Promise<string[]> =>
     Object.keys((JSON.parse((await ask('GET', url)).body) as { paths: object }).paths);
 
-  assert.deepEqual(await pathsOf('/v1.24/openapi.json'), ['/old']);
-  assert.deepEqual(await pathsOf('/openapi.json'), ['/old', '/new/{ref}']);
+  assert.deepEqual(await pathsOf('/v1.24/openapi.json'), ['/old', '/checked/{ref}']);
+  assert.deepEqual(await pathsOf('/openapi.json'), ['/old', '/new/{ref}', '/checked/{ref}']);
 });
 
 test('a route that the table does not know keeps the server from starting', () => {

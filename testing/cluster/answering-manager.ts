@@ -14,7 +14,7 @@ export const root = newAuthority('root', NOW);
 export async function answeringManager(
   parts: AsyncDisposableStack,
   path: string,
-  answer: () => unknown,
+  answer: (body: unknown) => unknown,
 ): Promise<string> {
   const { publicKey, privateKey } = newKey();
   const subject = { name: 'manager', unit: 'swarm-manager', organization: 'cluster' };
@@ -29,7 +29,7 @@ export async function answeringManager(
       root: root.certificate,
       clusterId: 'cluster',
     },
-    routes: { [`POST ${path}`]: route('anyone', Type.Unknown(), async () => await answer()) },
+    routes: { [`POST ${path}`]: route('anyone', Type.Unknown(), async (body) => await answer(body)) },
     admits: () => true,
     upgrades: {},
     clock: systemClock,

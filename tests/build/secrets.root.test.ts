@@ -115,7 +115,7 @@ suite('secrets of a build', { concurrency: false }, () => {
     for (const [wrong, why] of [
       ['src=x', /it has no id/],
       ['id=a,mode=1', /unexpected key 'mode'/],
-      ['id=a,src=/nowhere', /secret a: ENOENT/],
+      ['id=a,src=/nowhere', /secret a: no such file or directory/],
       ['id=a,env=NOT_THERE', /there is no variable NOT_THERE/],
     ] as const) {
       const refused = await build('--secret', wrong);

@@ -124,6 +124,26 @@ test('an answer before the end of the body ends the body, and the next request g
   assert.deepEqual([next.statusCode, isLeft, seen], [200, true, ['PATCH', 'GET']]);
 });
 
+test('an early head of an answer stops the timer of heads, though the body ends later', async () => {
+  const SILENCE_MS = 1000;
+  await using place = await serve((request, response) => {
+    response.writeHead(202).write('.');
+    const alive = setInterval(() => response.write('.'), 50);
+    request.resume().once('end', () => {
+      // Longer than a head may take.
+      setTimeout(() => {
+        clearInterval(alive);
+        response.end('end');
+      }, 3 * SILENCE_MS);
+    });
+  }, SILENCE_MS);
+  const body = Buffer.alloc(20_000_000);
+
+  const answer = await place.connections.request(place.url, { method: 'PUT', body, signal });
+
+  assert.match(await textOf(answer), /^\.+end$/);
+});
+
 test('a body that fails ends its request with that error', async () => {
   await using place = await serve((request) => void request.resume());
   async function* failing(): AsyncGenerator<Buffer> {
