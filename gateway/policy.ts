@@ -8,6 +8,7 @@ import type { Caller } from '@gantry/limiter/types.ts';
 import { overriddenLimits, primaryLimitsFrom } from './config/rules.ts';
 import type { Config } from './config/schema.ts';
 import { TrustedProxies } from './identity/address.ts';
+import { callerKey } from './identity/caller-key.ts';
 import { ConfiguredIdentities } from './identity/configured-identities.ts';
 import { CredentialPlaces } from './identity/credential-places.ts';
 import { Introspection } from './identity/introspection.ts';
@@ -31,6 +32,8 @@ export type Policy = Readonly<{
   graphqlCost: GraphqlCost;
   /** Limits of core of single callers. */
   overrides: ReadonlyMap<string, number>;
+  /** Keys of callers without limits. */
+  exempt: ReadonlySet<string>;
   /** Every category is off. */
   limitsNothing: boolean;
 }>;
@@ -47,10 +50,11 @@ export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint
     credentials: new CredentialPlaces(config.credentials),
     networks: new Networks(config.networks),
     trusted: new TrustedProxies(config.trustProxy, config.clientAddress),
-    refusal: { status: config.refusal.status },
+    refusal: config.refusal,
     versions: new ApiVersions(config.apiVersions),
     graphqlCost: new GraphqlCost(config.secondary.graphqlCost),
     overrides: overriddenLimits(config),
+    exempt: new Set(config.exempt.callers.flatMap((written) => callerKey(written) ?? [])),
     limitsNothing: Object.values(config.categories).every(({ limit }) => limit === 'off'),
   };
 }

@@ -7,6 +7,8 @@ export type RefusalStyle = Readonly<{
    * `x-ratelimit-reset` say, and takes a 403 as it should.
    */
   status?: 403 | 429;
+  /** `retry-after` on primary refusals too. */
+  retryAfter?: boolean;
   /** Without fragment; clients look at the fragment. */
   documentationUrl?: string;
 }>;
@@ -22,7 +24,7 @@ export type RefusalResponse = Readonly<{
 }>;
 
 /** The headers of every response: those of the upstream, its errors and 304s, refusals, and the gateway's own. */
-export function headersOf(decision: Decision): Record<string, string> {
+export function headersOf(decision: Decision, style: RefusalStyle = {}): Record<string, string> {
   const headers: Record<string, string> = {
     'x-ratelimit-limit': String(decision.limit),
     'x-ratelimit-remaining': String(decision.remaining),
@@ -30,15 +32,16 @@ export function headersOf(decision: Decision): Record<string, string> {
     'x-ratelimit-reset': String(decision.reset),
     'x-ratelimit-resource': decision.resource,
   };
-  // Not with a primary refusal: its wait is the reset, and clients take `retry-after` for the sign of a secondary one.
-  if (!decision.allowed && decision.kind !== 'primary') headers['retry-after'] = String(decision.retryAfterSeconds);
+  // By default not with a primary refusal: its wait is the reset, and clients take `retry-after` for the sign of a secondary one.
+  if (!decision.allowed && (decision.kind !== 'primary' || style.retryAfter === true))
+    headers['retry-after'] = String(decision.retryAfterSeconds);
   return headers;
 }
 
 /** The response to a refused request, in the form that Octokit, PyGithub, go-github and gh understand. */
 export function refusalOf(refusal: Refusal, style: RefusalStyle = {}): RefusalResponse {
   const { status = 403, documentationUrl = '/rate_limit' } = style;
-  const headers = { ...headersOf(refusal), 'content-type': 'application/json; charset=utf-8' };
+  const headers = { ...headersOf(refusal, style), 'content-type': 'application/json; charset=utf-8' };
   const body = (message: string, fragment: string): string =>
     JSON.stringify({ message, documentation_url: `${documentationUrl}#${fragment}` });
   switch (refusal.kind) {

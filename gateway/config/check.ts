@@ -13,6 +13,8 @@ import type { Config } from './schema.ts';
 import type { IdentitySettings } from './settings/identities.ts';
 import { secureContextOf } from './tls.ts';
 
+const CALLER_EXPECTED = 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID or ip:ADDRESS';
+
 /** Checks beyond a schema: names that must exist, keys that need each other, texts with a form of their own. */
 export function crossCheck(config: Config): Problem[] {
   const problems: Problem[] = [];
@@ -29,9 +31,12 @@ export function crossCheck(config: Config): Problem[] {
   checkIdentities(config.identities, wrong);
   checkIntrospection(config, wrong);
   checkNetworks(config, wrong);
+  for (const [index, key] of config.exempt.callers.entries()) {
+    if (callerKey(key) === undefined) wrong(['exempt', 'callers', index], CALLER_EXPECTED);
+  }
   for (const key of Object.keys(config.overrides)) {
     if (callerKey(key) !== undefined) continue;
-    wrong(['overrides', key], 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID or ip:ADDRESS');
+    wrong(['overrides', key], CALLER_EXPECTED);
   }
   for (const version of config.apiVersions.next) {
     if (config.apiVersions.known.includes(version)) wrong(['apiVersions', 'next'], `${version} stands under known too`);
@@ -100,7 +105,8 @@ function isRedisUrl(text: string): boolean {
   return /^rediss?:\/\/[^/]+\/?$/.test(text) && URL.canParse(text);
 }
 
-function checkRoutes({ categories, routes, secondary, webContent, shadowRoutes }: Config, wrong: Wrong): void {
+function checkRoutes(config: Config, wrong: Wrong): void {
+  const { categories, exempt, routes, secondary, webContent, shadowRoutes } = config;
   const check = (path: Path, text: string, method: 'method' | 'path'): void => {
     const problem = templateProblem(text, method);
     if (problem !== undefined) wrong(path, problem);
@@ -111,6 +117,7 @@ function checkRoutes({ categories, routes, secondary, webContent, shadowRoutes }
   if (categories.core.routes !== undefined)
     wrong(['categories', 'core', 'routes'], 'core has every route that no other category has, so it takes none');
   for (const [index, route] of routes.entries()) check(['routes', index], route, 'path');
+  for (const [index, route] of exempt.routes.entries()) check(['exempt', 'routes', index], route, 'method');
   for (const route of Object.keys(secondary.points)) check(['secondary', 'points', route], route, 'method');
   for (const [index, route] of webContent.entries()) {
     check(['webContent', index], route, 'method');

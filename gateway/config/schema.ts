@@ -42,6 +42,13 @@ export const Config = Type.Object(
       },
       { ...closed, default: {}, description: 'the categories of GET /rate_limit' },
     ),
+    exempt: Type.Object(
+      {
+        routes: list('method and path templates: GET /healthz'),
+        callers: list('keys of callers: user:42, ip:192.0.2.1'),
+      },
+      { ...closed, default: {}, description: 'passes without limits, and counts nowhere' },
+    ),
     routes: list('further path templates, each an endpoint per method: /things/{id}'),
     secondary: Secondary,
     webContent: list(
@@ -72,6 +79,10 @@ export const Config = Type.Object(
           description: 'RateLimit and RateLimit-Policy on every answer, beside the others',
         }),
         status: Type.Enum([403, 429], { default: 403, description: '403 or 429' }),
+        retryAfter: Type.Boolean({
+          default: false,
+          description: 'Retry-After on refusals of primary limits too, which some clients then take for secondary ones',
+        }),
       },
       { ...closed, default: {}, description: 'how refusals and headers look' },
     ),

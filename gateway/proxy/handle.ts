@@ -6,6 +6,7 @@ import type { Gateway } from '../gateway.ts';
 import { identify, Question } from '../identity/identify.ts';
 import { withOverride } from '../policy.ts';
 import { canonicalTarget, type Target } from '../routes/path.ts';
+import type { Route } from '../routes/routes.ts';
 import { answerBug, answerMessage, answerRefusal } from './answer.ts';
 import { answerUnavailable, askForge, type Found } from './ask-forge.ts';
 import { awaitBody } from './bodies/await-body.ts';
@@ -103,7 +104,7 @@ function identified(exchange: Exchange, identity: Found): void | Promise<void> {
   if ('refused' in target) return unreadable(exchange, target.refused);
   exchange.target = target;
   const route = policy.routes.find(req.method ?? 'GET', target);
-  if (route.kind === 'unlimited') return passUnlimited(exchange);
+  if (route.kind === 'unlimited' || isExempt(exchange, identity, route)) return passUnlimited(exchange);
   if (route.kind === 'ambiguous')
     return unreadable(
       exchange,
@@ -124,6 +125,12 @@ function identified(exchange: Exchange, identity: Found): void | Promise<void> {
     gone ? (endpoint.inCore ?? endpoint) : endpoint,
     route.kind === 'status' ? answerRateLimit : pass,
   );
+}
+
+/** A caller without limits is still told what it has used, and that its token is wrong. */
+function isExempt({ policy, caller }: Exchange, identity: Found, { kind }: Route): boolean {
+  if (policy.exempt.size === 0 || (kind !== 'rest' && kind !== 'graphql')) return false;
+  return identity !== 'refused' && identity !== 'unavailable' && policy.exempt.has(caller.key);
 }
 
 /** `http://host/path` is the same request as `/path`: proxies are asked like that. */

@@ -62,6 +62,7 @@ export class Routes {
   readonly #points = new RouteTable<number>();
   readonly #content = new RouteTable<Content>();
   readonly #shadow = new RouteTable<readonly LimitName[]>();
+  readonly #exempt = new RouteTable<true>();
   /** Outside of the base path: they count as content only. */
   readonly #webContent = new RouteTable<Endpoint>();
   /** By method and template, as many as there are templates; made on first use. */
@@ -93,6 +94,7 @@ export class Routes {
       const name = `web ${template.method} ${template.path.replaceAll(/\{[^}]*\}/g, '{}')}`;
       this.#webContent.add(template, limiter.endpoint({ name, primary: false, points: 0, content: true }));
     }
+    for (const route of config.exempt.routes) this.#exempt.add(parseTemplate(route), true);
     for (const { route, limits } of config.shadowRoutes) this.#shadow.add(this.#named(route), limits);
     const shadow = GRAPHQL_PATHS.flatMap((path) => this.#shadow.find('POST', segmentsOf(path)) ?? []);
     this.graphql = limiter.endpoint({ name: 'GraphQL', api: 'graphql', shadow });
@@ -126,6 +128,7 @@ export class Routes {
 
   #find(method: string, path: string): Route {
     const segments = segmentsOf(path);
+    if (this.#isExempt(method, path, segments)) return unlimited;
     if (GRAPHQL_PATHS.includes(withoutFormat(segments.join('/')))) return { kind: 'graphql', endpoint: this.graphql };
     const known = METHODS.has(method) ? method : 'OTHER';
     const inside = this.#insideBasePath(path, segments);
@@ -144,6 +147,11 @@ export class Routes {
       content: this.#content.find(known, inside),
       shadow: this.#shadow.find(known, inside),
     });
+  }
+
+  /** A path that servers read in several ways is not exempt. */
+  #isExempt(method: string, path: string, segments: string[]): boolean {
+    return !/[;%]/.test(path) && this.#exempt.find(method, segments) === true;
   }
 
   #insideBasePath(path: string, segments: string[]): string[] | undefined {
