@@ -41,7 +41,7 @@ type Options = {
   prefix?: string;
   /** The folder of the engine's sources: those of an older version. */
   sources?: string;
-  /** The version of the API that it serves and its requests name. Default: 1.24. */
+  /** The newest version of the API that it serves, which its requests name. Default: requests name 1.24. */
   version?: `1.${number}`;
 };
 
@@ -81,7 +81,7 @@ export class TestEngine extends Api implements AsyncDisposable {
 
   static async start({
     flags: wanted = [],
-    version = '1.24',
+    version: newest,
     image = true,
     netns,
     within = [],
@@ -90,7 +90,8 @@ export class TestEngine extends Api implements AsyncDisposable {
   }: Options = {}): Promise<TestEngine> {
     const directory = await mkdtemp(join(tmpdir(), prefix));
     const namesMax = wanted.some((flag) => flag.startsWith('--max-api-version='));
-    const flags = version === '1.24' || namesMax ? wanted : [`--max-api-version=${version}`, ...wanted];
+    const flags = newest === undefined || namesMax ? wanted : [`--max-api-version=${newest}`, ...wanted];
+    const version = newest ?? '1.24';
     if (netns === undefined) await makeNetns(ownNetns(directory));
     const place = netns ?? ownNetns(directory);
     const daemon = launch(directory, { flags, netns: place, within, sources });

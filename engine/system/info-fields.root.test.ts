@@ -31,7 +31,7 @@ const INFO = {
 };
 
 const VERSION = {
-  ApiVersion: '1.24, unless the settings name a newer one',
+  ApiVersion: 'the newest complete version',
   BuildTime: 'it is not built',
   Components: 'there is one',
   Experimental: 'of the specification; dockerd leaves it out when it is false',

@@ -10,7 +10,7 @@ describe('both command lines against one engine', () => {
   let engine: TestEngine;
 
   before(async () => {
-    engine = await TestEngine.start();
+    engine = await TestEngine.start({ version: '1.24' });
     const make = async (...words: string[]): Promise<unknown> => await said(engine, ...words);
     await make('network', 'create', '--label', 'tier=low', '--subnet', '10.77.0.0/24', 'back');
     await make('volume', 'create', '--label', 'tier=low', 'pages');

@@ -75,7 +75,7 @@ suite("docker's command line and a cluster", { concurrency: false }, () => {
 
   test('service create, ls, ps, inspect, update, scale and rm', async () => {
     const nowhere = ['--constraint', 'node.labels.disk==fast'];
-    const id = await docker(one!, 'service', 'create', '--name', 'web', '--replicas', '2', ...nowhere, 'busybox');
+    const id = await docker(one!, 'service', 'create', '-d', '--name', 'web', '--replicas', '2', ...nowhere, 'busybox');
     await one!.node('host1', ({ Status }) => Status.State === 'ready');
 
     assert.match(id, /^[0-9a-z]{25}$/m);
@@ -86,8 +86,8 @@ suite("docker's command line and a cluster", { concurrency: false }, () => {
       'web.1 "no suitable node (scheduling constraints not satisfied on 1 node)"',
       'web.2 "no suitable node (scheduling constraints not satisfied on 1 node)"',
     ]);
-    await docker(one!, 'service', 'scale', 'web=1');
-    await docker(one!, 'service', 'update', '--label-add', 'a=b', '--update-delay', '3s', 'web');
+    await docker(one!, 'service', 'scale', '-d', 'web=1');
+    await docker(one!, 'service', 'update', '-d', '--label-add', 'a=b', '--update-delay', '3s', 'web');
     assert.match(
       await docker(one!, 'service', 'inspect', '--pretty', 'web'),
       /Name:\s+web[^]*a=b[^]*Replicas:\s+1[^]*Delay:\s+3s/,

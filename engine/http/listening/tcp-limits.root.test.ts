@@ -10,6 +10,8 @@ import { promisify } from 'node:util';
 
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
+import { COMPLETE } from '../versions/api-version.ts';
+
 const root = dirname(dirname(dirname(import.meta.dirname)));
 const PORT = 2375;
 
@@ -91,7 +93,7 @@ suite('--api-rate-limit', { concurrency: false }, () => {
     assert.equal(headers['content-type'], 'application/json');
     assert.equal(headers['x-ratelimit-resource'], 'core');
     assert.equal(headers['x-ratelimit-limit'], '3');
-    assert.equal(headers['api-version'], '1.24');
+    assert.equal(headers['api-version'], COMPLETE);
   });
 
   test('errors and paths that do not exist carry the headers too', async () => {

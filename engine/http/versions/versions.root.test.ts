@@ -34,7 +34,7 @@ suite('a daemon that serves more versions', { concurrency: false }, () => {
       ['/v1.19', '/v1.20', '/v1.25', '/v1.26'],
     );
     assert.deepEqual(statuses, [400, 200, 200, 400]);
-    assert.match(engine.log, /versions of the API above 1\.24 are served, but not complete/);
+    assert.doesNotMatch(engine.log, /are served, but not complete/);
   });
 
   test('the automatic removal of a container is for clients from 1.25 on', async () => {
