@@ -38,13 +38,14 @@ import { oneReading, oneSample, streamStats } from './stats/stats.ts';
 import { attachContainer, prepareAttach } from './streams/attach.ts';
 import { deliver } from './streams/deliver.ts';
 import { prepareLogs, readContainerLog } from './streams/logs.ts';
-import { createSteps, statsSteps, updateSteps, waitSteps, wrongState } from './versions.ts';
+import { createSteps, inspectForm, listSteps, statsSteps, updateSteps, waitSteps, wrongState } from './versions.ts';
 
 export const containerRoutes =
   (engine: Engine): AddRoutes =>
   (http) => {
     http.get('/containers/json', {
       schema: { querystring: wire.ListQuery, response: { 200: Type.Array(wire.Summary) } },
+      config: { steps: listSteps },
       handler: async ({ query }) => await listContainers(engine, query),
     });
 
@@ -66,8 +67,9 @@ export const containerRoutes =
         querystring: wire.InspectQuery,
         response: { 200: Type.Unsafe<string>(wire.Inspect) },
       },
-      handler: async ({ params, query }, reply) => {
-        const text = await inspectContainer(engine, params.ref, query.size ?? false);
+      handler: async ({ params, query, apiVersion }, reply) => {
+        const form = inspectForm(apiVersion);
+        const text = await inspectContainer(engine, params.ref, { withSize: query.size ?? false, form });
         return reply.type('application/json').send(text);
       },
     });

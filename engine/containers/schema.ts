@@ -28,6 +28,7 @@ export const CreateQuery = Type.Object({
   platform: Type.Optional(Type.String({ description: 'Of the image, such as linux/arm64' })),
 });
 export const Created = Type.Object({ Id: Type.String(), Warnings: Type.Array(Type.String()) });
+export type Created = Static<typeof Created>;
 
 /** The fields that an update can change; 0 and empty texts change nothing. */
 export const UpdateBody = Type.Object(

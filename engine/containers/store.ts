@@ -56,6 +56,9 @@ const Attachment = Type.Object({
   macAddress: Type.String(),
   /** For the driver of the network, which may know some of them. */
   driverOptions: Type.Optional(Type.Record(Type.String(), Type.String())),
+  gwPriority: Type.Optional(Type.Integer()),
+  /** All its names in a user network, its own first, once it has been connected or started. */
+  dnsNames: Type.Optional(Type.Immutable(Type.Array(Type.String()))),
   /** Id of the network that it was in last; empty before the first start. */
   networkId: Type.String(),
 });

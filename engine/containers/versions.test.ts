@@ -3,9 +3,41 @@ import { test } from 'node:test';
 
 import { testErrorStatuses, testSteps } from '@gantry/testing/steps.contract.ts';
 
-import { createSteps, statsSteps, updateSteps, waitSteps, wrongState } from './versions.ts';
+import { MAC_IS_DEPRECATED } from './networks/requested-networks.ts';
+import {
+  createSteps,
+  inspectForm,
+  inspectSteps,
+  listSteps,
+  statsSteps,
+  updateSteps,
+  waitSteps,
+  wrongState,
+} from './versions.ts';
+
+const endpoint = (more: object): object => ({
+  NetworkSettings: { Networks: { one: { IPAddress: '10.1.0.2', ...more } } },
+});
+const NAMED = { Aliases: ['web'], DNSNames: ['box', 'web', 'abc'] };
+const shown = {
+  now: endpoint({ ...NAMED, GwPriority: 1 }),
+  at144: endpoint({ ...NAMED, Aliases: ['web', 'abc'], GwPriority: 1 }),
+};
 
 testSteps('createSteps', createSteps, [
+  { below: '1.52', request: { now: { MacAddress: 'a' }, older: { MacAddress: 'a', countsContainerMac: true } } },
+  { below: '1.48', request: { now: {}, older: { takesInterfaceSysctls: true } } },
+  {
+    below: '1.44',
+    request: {
+      now: { NetworkingConfig: { EndpointsConfig: { one: { MacAddress: 'a', Aliases: ['b'] }, two: null } } },
+      older: { NetworkingConfig: { EndpointsConfig: { one: { Aliases: ['b'] }, two: null } } },
+    },
+    response: {
+      now: { Id: 'a', Warnings: [MAC_IS_DEPRECATED, 'another'] },
+      older: { Id: 'a', Warnings: ['another'] },
+    },
+  },
   {
     below: '1.40',
     request: {
@@ -22,8 +54,34 @@ testSteps('createSteps', createSteps, [
   },
 ]);
 
+for (const body of [{}, { NetworkingConfig: {} }, { NetworkingConfig: { EndpointsConfig: {} } }]) {
+  test(`createSteps: ${JSON.stringify(body)} has no hardware addresses to drop`, () => {
+    assert.deepEqual(createSteps.find(({ below }) => below === '1.44')?.request?.(body), body);
+  });
+}
+
+testSteps('inspectSteps', inspectSteps, [
+  { below: '1.45', response: { now: shown.now, older: shown.at144 } },
+  {
+    below: '1.44',
+    response: { now: shown.at144, older: endpoint({ Aliases: ['web', 'abc'] }) },
+  },
+]);
+
+testSteps('listSteps', listSteps, [
+  { below: '1.45', response: { now: [shown.now], older: [shown.at144] } },
+  { below: '1.44', response: { now: [shown.at144], older: [endpoint({ Aliases: ['web', 'abc'] })] } },
+]);
+
+test('the form of an inspect is one function for all versions without a step between them', () => {
+  const forms = (['1.12', '1.24', '1.43', '1.44', '1.45', '1.55'] as const).map(inspectForm);
+
+  assert.equal(new Set(forms).size, 3);
+  assert.deepEqual([forms[0], forms[4]], [forms[2], forms[5]]);
+});
+
 test('createSteps: the IPC namespace of a body without HostConfig, and one that the client chose', () => {
-  const [step] = createSteps;
+  const step = createSteps.find(({ below }) => below === '1.40');
 
   assert.deepEqual(step!.request!({ Image: 'busybox' }), { Image: 'busybox', IpcMode: 'shareable' });
   assert.deepEqual(step!.request!({ HostConfig: { IpcMode: 'private' } }), { HostConfig: { IpcMode: 'private' } });

@@ -1,13 +1,43 @@
 import type { ErrorStatuses } from '../http/errors.ts';
-import type { Steps } from '../http/versions/steps.ts';
-import type { CreateBody, UpdateBody, WaitResult } from './schema.ts';
+import type { ApiVersion } from '../http/versions/api-version.ts';
+import { downgradedAnswer, stepsFor, type Steps } from '../http/versions/steps.ts';
+import type { Endpoints } from '../networks/schema.ts';
+import { withNamesAsAliases, withoutNames } from '../networks/versions.ts';
+import { MAC_IS_DEPRECATED, type NetworkDefaults } from './networks/requested-networks.ts';
+import type { InspectForm } from './queries/inspect.ts';
+import type { CreateBody, Created, Inspect, Summary, UpdateBody, WaitResult } from './schema.ts';
 import type { HostConfigBody } from './settings/host-config/host-config-schema.ts';
 import type { NetworkCounters, Stats } from './stats/schema.ts';
 
+type CreateRequest = CreateBody & NetworkDefaults;
+
 /** Newest first; each applies to requests of older versions. */
-export const createSteps: Steps<CreateBody> = [
+export const createSteps: Steps<CreateRequest, Created> = [
+  { below: '1.52', request: countContainerMac },
+  { below: '1.48', request: takeInterfaceSysctls },
+  { below: '1.44', request: withoutEndpointMacs, response: withoutMacWarning },
   { below: '1.40', request: ofBefore140 },
   { below: '1.25', request: clientRemoves },
+];
+
+/** Newest first; an inspect is cached in the form of each era. */
+export const inspectSteps: Steps<unknown, Inspect> = [
+  { below: '1.45', response: (shown) => withNetworks(shown, withNamesAsAliases) },
+  { below: '1.44', response: (shown) => withNetworks(shown, withoutNames) },
+];
+
+const INSPECT_FORMS: readonly InspectForm[] = [0, ...inspectSteps.keys().map((index) => index + 1)].map(
+  (count) => (shown) => downgradedAnswer(inspectSteps.slice(0, count), shown),
+);
+
+/** The form of inspects for a version: the same function for all versions without a step between them. */
+export function inspectForm(version: ApiVersion): InspectForm {
+  return INSPECT_FORMS[stepsFor(inspectSteps, { apiVersion: version, isNamed: true }).length]!;
+}
+
+export const listSteps: Steps<unknown, Summary[]> = [
+  { below: '1.45', response: (list) => list.map((shown) => withNetworks(shown, withNamesAsAliases)) },
+  { below: '1.44', response: (list) => list.map((shown) => withNetworks(shown, withoutNames)) },
 ];
 
 export const statsSteps: Steps<unknown, Stats> = [{ below: '1.21', response: oneNetwork }];
@@ -19,8 +49,37 @@ export const waitSteps: Steps<unknown, WaitResult> = [{ below: '1.34', response:
 /** The specification of 1.24 has no 409 for a container in the wrong state. */
 export const wrongState: ErrorStatuses = { conflict: { below: '1.25', status: 500 } };
 
+function withNetworks<T extends { NetworkSettings: { Networks: Endpoints } }>(
+  { NetworkSettings, ...shown }: T,
+  change: (endpoints: Endpoints) => Endpoints,
+): T {
+  return { ...shown, NetworkSettings: { ...NetworkSettings, Networks: change(NetworkSettings.Networks) } } as T;
+}
+
+function countContainerMac(body: CreateRequest): CreateRequest {
+  return { ...body, countsContainerMac: true };
+}
+
+function takeInterfaceSysctls(body: CreateRequest): CreateRequest {
+  return { ...body, takesInterfaceSysctls: true };
+}
+
+/** Older clients send back the hardware addresses that an inspect has shown. */
+function withoutEndpointMacs({ NetworkingConfig, ...body }: CreateRequest): CreateRequest {
+  if (NetworkingConfig?.EndpointsConfig == null) return { ...body, ...(NetworkingConfig && { NetworkingConfig }) };
+  const endpoints = Object.entries(NetworkingConfig.EndpointsConfig).map(([network, settings]) => {
+    const { MacAddress: _shown, ...rest } = settings ?? {};
+    return [network, settings === null ? null : rest] as const;
+  });
+  return { ...body, NetworkingConfig: { ...NetworkingConfig, EndpointsConfig: Object.fromEntries(endpoints) } };
+}
+
+function withoutMacWarning({ Id, Warnings }: Created): Created {
+  return { Id, Warnings: Warnings.filter((warning) => warning !== MAC_IS_DEPRECATED) };
+}
+
 /** Containers of older clients can share their IPC namespace, and have no limit of TCP buffers. */
-function ofBefore140({ HostConfig, ...body }: CreateBody): CreateBody {
+function ofBefore140({ HostConfig, ...body }: CreateRequest): CreateRequest {
   return HostConfig === undefined ? fieldsBefore140(body) : { ...body, HostConfig: fieldsBefore140(HostConfig) };
 }
 
@@ -32,7 +91,7 @@ function fieldsBefore140<T extends HostConfigBody>({
 }
 
 /** Older clients remove the container themselves, regardless of the body. */
-function clientRemoves({ HostConfig, AutoRemove: _beside, ...body }: CreateBody): CreateBody {
+function clientRemoves({ HostConfig, AutoRemove: _beside, ...body }: CreateRequest): CreateRequest {
   return HostConfig === undefined ? body : { ...body, HostConfig: { ...HostConfig, AutoRemove: false } };
 }
 

@@ -79,6 +79,8 @@ type Attached = Readonly<{
   links: readonly string[] | null;
   aliases: readonly string[] | null;
   driverOptions?: Readonly<Record<string, string>>;
+  gwPriority?: number;
+  dnsNames?: readonly string[];
   networkId: string;
 }>;
 
@@ -139,7 +141,7 @@ export function presentEndpoints({ endpoints, attachments }: Pick<Member, 'endpo
 }
 
 function presentEndpoint(
-  { ipam, links, aliases, driverOptions }: Attached,
+  { ipam, links, aliases, driverOptions, gwPriority = 0, dnsNames }: Attached,
   endpoint: Place & Pick<Endpoint, 'id' | 'networkId'>,
 ): EndpointWire {
   return {
@@ -156,6 +158,8 @@ function presentEndpoint(
     GlobalIPv6PrefixLen: endpoint.ipv6?.prefixLength ?? 0,
     MacAddress: endpoint.macAddress,
     DriverOpts: driverOptions === undefined ? null : { ...driverOptions },
+    GwPriority: gwPriority,
+    DNSNames: dnsNames === undefined ? null : [...dnsNames],
   };
 }
 

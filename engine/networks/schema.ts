@@ -7,6 +7,7 @@ export const NetworksQuery = Type.Object({
 });
 
 const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
+const INT64 = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER };
 const Texts = Type.Record(Type.String(), Type.String());
 
 const IpamConfig = Type.Object({
@@ -95,6 +96,9 @@ export const EndpointSettings = Type.Object({
   Aliases: Type.Optional(orNull(Type.Array(Type.String()))),
   MacAddress: Type.Optional(Type.String()),
   DriverOpts: Type.Optional(orNull(Type.Record(Type.String(), Type.String()))),
+  GwPriority: Type.Optional(
+    Type.Integer({ description: 'The endpoint with the highest gives the default route', ...INT64 }),
+  ),
 });
 export type EndpointSettings = Static<typeof EndpointSettings>;
 
@@ -102,6 +106,7 @@ export const ConnectBody = Type.Object({
   Container: Type.Optional(Type.String()),
   EndpointConfig: Type.Optional(orNull(EndpointSettings)),
 });
+export type ConnectBody = Static<typeof ConnectBody>;
 export const DisconnectBody = Type.Object({
   Container: Type.Optional(Type.String()),
   Force: Type.Optional(Type.Boolean({ default: false })),
@@ -122,6 +127,8 @@ export const EndpointWire = Type.Object({
   GlobalIPv6PrefixLen: Type.Integer(),
   MacAddress: Type.String(),
   DriverOpts: orNull(Type.Record(Type.String(), Type.String())),
+  GwPriority: Type.Integer(),
+  DNSNames: orNull(Type.Array(Type.String())),
 });
 export type EndpointWire = Static<typeof EndpointWire>;
 

@@ -18,6 +18,12 @@ import type { CreateVolumeNeeds } from '../../volumes/create.ts';
 import type { RemoveVolumeNeeds } from '../../volumes/remove.ts';
 import { emitContainer } from '../container-events.ts';
 import { requestedAttachments } from '../networks/attachments.ts';
+import {
+  checkInterfaceSysctls,
+  macWarnings,
+  withCountedMac,
+  type NetworkDefaults,
+} from '../networks/requested-networks.ts';
 import { containerFolder } from '../runs/places.ts';
 import type { VolumeMountNeeds } from '../runs/preparation/volume-mounts.ts';
 import type { CreateBody } from '../schema.ts';
@@ -57,7 +63,7 @@ type Origin = Readonly<{
  */
 export async function createContainer(
   engine: Needs,
-  body: CreateBody,
+  body: CreateBody & NetworkDefaults,
   name?: string,
   { ofBuild = false, needsFiles = false, platform }: Origin = {},
 ): Promise<{ container: Container; warnings: string[] }> {
@@ -95,10 +101,11 @@ type Checked = {
 /** All checks of a request, before the first change. */
 function checkCreation(
   engine: Needs,
-  body: CreateBody,
+  read: CreateBody & NetworkDefaults,
   { name, platform }: { name: string | undefined; platform: Platform | undefined },
 ): Checked {
   const id = newId();
+  const body = withCountedMac(read);
   const image = findImage(engine.images, body.Image ?? '');
   checkPlatform(image, body.Image ?? '', platform);
   const asked = completeHostConfig(withNetworkByName(engine.networks, hostConfigOf(body)), {
@@ -108,6 +115,7 @@ function checkCreation(
     cgroupDriver: engine.config.cgroupDriver,
   });
   checkAgainstModes(body, asked.NetworkMode, asked.UTSMode);
+  checkInterfaceSysctls(read, asked);
   engine.runtimes.get(asked.Runtime);
   const support = limitSupport(detectCgroups());
   const { hostConfig, warnings } = withoutUnsupported(resolveOtherContainers(engine.containers, asked), support);
@@ -116,6 +124,7 @@ function checkCreation(
     isDisabled: body.NetworkDisabled === true,
   });
   append(warnings, requestedNetworks.warnings);
+  append(warnings, macWarnings(body, asked.NetworkMode, requestedNetworks.attachments));
   const hostname = hostConfig.NetworkMode === 'host' ? hostName() : '';
   const config = completeConfig(id, body, image.config, hostname);
   const { path, args } = commandOf(config);

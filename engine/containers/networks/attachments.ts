@@ -2,6 +2,7 @@ import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { parseIp } from '../../lib/notations/ip-address.ts';
 import { checkedMac } from '../../networks/endpoints/checks.ts';
 import type { Endpoint } from '../../networks/endpoints/endpoint.ts';
+import { interfaceOptions } from '../../networks/endpoints/interface-options.ts';
 import type { WantedEndpoint } from '../../networks/endpoints/sandbox.ts';
 import type { Networks } from '../../networks/networks.ts';
 import type { EndpointSettings } from '../../networks/schema.ts';
@@ -10,6 +11,7 @@ import { parseLink } from '../links/links.ts';
 import type { NetworkingConfig } from '../schema.ts';
 import type { Attachment, Container } from '../store.ts';
 
+type Named = Pick<Container, 'id' | 'name' | 'config'>;
 type Attachments = Readonly<Record<string, Attachment>>;
 
 const SHORT_ID_LETTERS = 12;
@@ -59,9 +61,10 @@ function severalNetworks(names: readonly string[]): string {
 /** Checks what does not depend on the network as it is at the start. Returns warnings. */
 export function checkSettings(
   name: string,
-  { IPAMConfig, Aliases, Links, MacAddress = '' }: EndpointSettings,
+  { IPAMConfig, Aliases, Links, MacAddress = '', DriverOpts }: EndpointSettings,
 ): string[] {
   if (MacAddress !== '') checkedMac(MacAddress);
+  interfaceOptions(DriverOpts ?? {});
   const { IPv4Address = '', IPv6Address = '', LinkLocalIPs } = IPAMConfig ?? {};
   for (const ip of LinkLocalIPs ?? []) {
     refuseIf(parseIp(ip) === undefined, `Invalid link-local IP address: [${ip}]`);
@@ -94,7 +97,8 @@ function isLinkLocal(ip: string): boolean {
 }
 
 /** The settings of a client as they are stored, before the container has been in the network. */
-export function attachmentOf({ IPAMConfig, Links, Aliases, MacAddress, DriverOpts }: EndpointSettings): Attachment {
+export function attachmentOf(settings: EndpointSettings): Attachment {
+  const { IPAMConfig, Links, Aliases, MacAddress, DriverOpts, GwPriority = 0 } = settings;
   const aliases = Aliases ?? [];
   return {
     ipam: IPAMConfig == null ? null : givenOf(IPAMConfig),
@@ -102,6 +106,7 @@ export function attachmentOf({ IPAMConfig, Links, Aliases, MacAddress, DriverOpt
     aliases: aliases.length === 0 ? null : aliases,
     macAddress: MacAddress ?? '',
     ...(DriverOpts != null && { driverOptions: DriverOpts }),
+    ...(GwPriority !== 0 && { gwPriority: GwPriority }),
     networkId: '',
   };
 }
@@ -111,11 +116,15 @@ function givenOf(ipam: NonNullable<Attachment['ipam']>): Attachment['ipam'] {
   return Object.fromEntries(Object.entries(ipam).filter(([, value]) => value !== null && value.length > 0));
 }
 
-/** With the names that every container has in a user network: its short id, and its hostname if that is another. */
-export function withOwnNames(container: Pick<Container, 'id' | 'name' | 'config'>, attachment: Attachment): Attachment {
-  const { id, name, config } = container;
-  const own = [id.slice(0, SHORT_ID_LETTERS), ...(config.Hostname === name ? [] : [config.Hostname])];
-  return { ...attachment, aliases: [...new Set([...(attachment.aliases ?? []), ...own.filter((one) => one !== '')])] };
+/** The names of a container in a user network: its own, its aliases there, its short id and its hostname. */
+export function namesOf({ id, name, config }: Named, { aliases }: Attachment): string[] {
+  const names = [name, ...(aliases ?? []), id.slice(0, SHORT_ID_LETTERS), config.Hostname];
+  return [...new Set(names.filter((one) => one !== ''))];
+}
+
+/** With the names of the container in this network, where it is a user network. */
+export function withNames(container: Named, network: string, attachment: Attachment): Attachment {
+  return isPredefinedName(network) ? attachment : { ...attachment, dnsNames: namesOf(container, attachment) };
 }
 
 /** The attachments of a running container: with the ids of its networks, and its own names there. */
@@ -123,7 +132,7 @@ export function asOfNow(container: Container, endpoints: readonly Endpoint[]): A
   const shown = endpoints.filter(({ isWayOut }) => isWayOut !== true);
   const joined = shown.map(({ networkId, networkName }): [string, Attachment] => {
     const attachment = { ...(container.attachments[networkName] ?? attachmentOf({})), networkId };
-    return [networkName, isPredefinedName(networkName) ? attachment : withOwnNames(container, attachment)];
+    return [networkName, withNames(container, networkName, attachment)];
   });
   return { ...container.attachments, ...Object.fromEntries(joined) };
 }
@@ -139,15 +148,17 @@ export function wantedEndpoints(container: Container): WantedEndpoint[] {
 }
 
 function wantedEndpoint(container: Container, name: string, attachment: Attachment): WantedEndpoint {
-  const { ipam, macAddress, networkId } = attachment;
+  const { ipam, macAddress, networkId, driverOptions, gwPriority } = attachment;
   return {
     // A user network of the same name that was made since is another one, as in dockerd.
     ref: networkId === '' || isPredefinedName(name) ? name : networkId,
-    aliases: withOwnNames(container, attachment).aliases ?? [],
+    aliases: namesOf(container, attachment).slice(1),
     ip: ipam?.IPv4Address,
     ip6: ipam?.IPv6Address,
     linkLocal: ipam?.LinkLocalIPs ?? [],
     mac: macAddress,
+    gwPriority,
+    ...interfaceOptions(driverOptions),
   };
 }
 

@@ -5,16 +5,17 @@ import { EngineError, hasCode, refuseIf } from '../../lib/errors.ts';
 import { attachAll } from '../../networks/endpoints/attach.ts';
 import { joinRunning, leaveRunning } from '../../networks/endpoints/connect.ts';
 import { addressesOf } from '../../networks/endpoints/endpoint.ts';
+import { interfaceOptions } from '../../networks/endpoints/interface-options.ts';
 import { cannotShare, type NetworkNeeds } from '../../networks/endpoints/sandbox.ts';
 import { notAttachable } from '../../networks/overlay/overlays.ts';
 import type { EndpointSettings } from '../../networks/schema.ts';
-import { isPredefinedName, networkModeOf } from '../../networks/settings/mode.ts';
+import { networkModeOf } from '../../networks/settings/mode.ts';
 import type { NetworkRecord } from '../../networks/store.ts';
 import { addHostsAddresses, dropHostsAddresses, useResolver } from '../runs/preparation/etc-files.ts';
 import { portRequest } from '../runs/preparation/namespaces.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
-import { attachedName, attachmentOf, checkSettings, withOwnNames } from './attachments.ts';
+import { attachedName, attachmentOf, checkSettings, namesOf, withNames } from './attachments.ts';
 import { leaveLostNetwork } from './leave-lost-network.ts';
 import { holderOf, registrationOf, usesResolver } from './registrations.ts';
 
@@ -44,8 +45,7 @@ export async function connectContainer(
   const { name } = network;
   const attach = (networkId: string): void => {
     engine.containers.change(id, (current) => {
-      const asked = attachmentOf(settings);
-      const attachment = isPredefinedName(name) ? asked : withOwnNames(current, asked);
+      const attachment = withNames(current, name, attachmentOf(settings));
       return { ...current, attachments: { ...current.attachments, [name]: { ...attachment, networkId } } };
     });
   };
@@ -62,6 +62,8 @@ export async function connectContainer(
       ip6: settings.IPAMConfig?.IPv6Address,
       mac: settings.MacAddress,
       linkLocal: settings.IPAMConfig?.LinkLocalIPs ?? [],
+      gwPriority: settings.GwPriority,
+      ...interfaceOptions(settings.DriverOpts ?? {}),
     },
     { within, request: portRequest(container), commit: () => attach(network.id) },
   );
@@ -102,7 +104,7 @@ function attachLater(engine: ConnectNeeds, { network, container: ref }: Wanted, 
   if (isAlive(container.state)) return false;
   checkSettings(network, settings);
   containers.change(container.id, (current) => {
-    const attachment = withOwnNames(current, attachmentOf(settings));
+    const attachment = withNames(current, network, attachmentOf(settings));
     return { ...current, attachments: { ...current.attachments, [network]: attachment } };
   });
   return true;
@@ -116,7 +118,7 @@ async function attachNow(
 ): Promise<DisposableStack> {
   const container = containers.find(ref);
   const isNeeded = networks.overlays.attachments.isInCluster && isAlive(container.state);
-  const aliases = withOwnNames(container, attachmentOf(settings)).aliases ?? [];
+  const aliases = namesOf(container, attachmentOf(settings)).slice(1);
   const wanted = { ref: network, aliases, ip: settings.IPAMConfig?.IPv4Address };
   return await attachAll(networks, isNeeded ? [wanted] : [], container.name);
 }

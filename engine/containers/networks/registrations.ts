@@ -10,7 +10,7 @@ import { isDefaultNetwork, isPredefinedName, networkModeOf } from '../../network
 import { parseLink } from '../links/links.ts';
 import { isAlive } from '../state.ts';
 import type { Container, ContainerStore } from '../store.ts';
-import { withOwnNames } from './attachments.ts';
+import { namesOf } from './attachments.ts';
 
 type Needs = Pick<Engine, 'config' | 'containers' | 'networks'>;
 /** A process that holds the container's network namespace. */
@@ -25,7 +25,7 @@ export function usesResolver(endpoints: readonly Endpoint[]): boolean {
 
 /** A container as the resolver needs it. */
 export function registrationOf(engine: Needs, container: Container, { pid, netns }: Holder): Registration {
-  const { id, name, attachments } = container;
+  const { id, attachments } = container;
   const endpoints = engine.networks.endpointsOf(id);
   const user = endpoints.filter((endpoint) => isNamed(engine.networks, endpoint));
   const links = [
@@ -43,7 +43,7 @@ export function registrationOf(engine: Needs, container: Container, { pid, netns
         label: networkName,
         ip: ipAddress,
         ip6: ipv6?.ipAddress ?? '',
-        names: [name, ...namesIn(container, networkName)],
+        names: namesIn(container, networkName),
       })),
     links: links.map((link) => {
       const { ref, alias } = parseLink(link);
@@ -78,7 +78,7 @@ export function holderOf(pid: number): Holder {
 
 function namesIn(container: Container, network: string): readonly string[] {
   const attachment = container.attachments[network];
-  return attachment === undefined ? [] : (withOwnNames(container, attachment).aliases ?? []);
+  return attachment === undefined ? [container.name] : namesOf(container, attachment);
 }
 
 /** A link may name the container by its id. */

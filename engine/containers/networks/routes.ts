@@ -1,6 +1,7 @@
 import type { Engine } from '../../engine.ts';
 import type { AddRoutes } from '../../http/route-table.ts';
 import { ConnectBody, DisconnectBody, NetworkRef } from '../../networks/schema.ts';
+import { connectSteps } from '../../networks/versions.ts';
 import { connectContainer, disconnectContainer } from './connect.ts';
 
 /** Endpoints 54 and 55: connections of containers with networks. */
@@ -9,6 +10,7 @@ export const attachmentRoutes =
   (http) => {
     http.post('/networks/:ref/connect', {
       schema: { params: NetworkRef, body: ConnectBody },
+      config: { steps: connectSteps },
       handler: async ({ params, body }, reply) => {
         const wanted = { network: params.ref, container: body.Container ?? '' };
         await connectContainer(engine, wanted, body.EndpointConfig ?? {});

@@ -7,6 +7,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { presentLinks } from '../links/links.ts';
 import { networkOwner } from '../links/network-owner.ts';
 import { presentInspect, type Around } from '../present.ts';
+import type { Inspect } from '../schema.ts';
 import type { Container, ContainerStore } from '../store.ts';
 
 export type InspectNeeds = Pick<
@@ -14,30 +15,42 @@ export type InspectNeeds = Pick<
   'clock' | 'config' | 'containers' | 'deliveries' | 'execs' | 'health' | 'images' | 'layers' | 'networks'
 >;
 
-/** The last inspect of a container, with the data of other records that it used. */
-type Said = Readonly<{ around: Around; text: string }>;
+/** Converts an inspect to the form of some versions of the API. The same function is used for all clients of these. */
+export type InspectForm = (shown: Inspect) => object;
+
+/** The last inspects of a container in each form, with the data of other records that they used. */
+type Said = Readonly<{ around: Around; texts: Map<InspectForm, string> }>;
 
 /** Records are immutable, so an inspect stays valid while the record and the other data are the same. */
 const said = new WeakMap<Container, Said>();
 
 /** Everything about one container, as cached JSON text, because clients repeat inspects. Specification, endpoint 3. */
-export async function inspectContainer(engine: InspectNeeds, ref: string, withSize: boolean): Promise<string> {
+export async function inspectContainer(
+  engine: InspectNeeds,
+  ref: string,
+  { withSize, form }: { withSize: boolean; form: InspectForm },
+): Promise<string> {
   const container = engine.containers.find(ref);
   const around = aroundOf(engine, container, true);
   if (withSize) {
     // Read before the wait, during which the container may be removed.
-    const shown = presentInspect(container, around, graphDriverOf(engine.layers, container.id));
+    const shown = form(presentInspect(container, around, graphDriverOf(engine.layers, container.id)));
     const { writableBytes, rootBytes } = await engine.layers.size(container.id);
     return JSON.stringify({ ...shown, SizeRw: writableBytes, SizeRootFs: rootBytes });
   }
-  return textOf(engine, container, around);
+  return textOf(engine, container, around, form);
 }
 
-function textOf({ layers }: InspectNeeds, container: Container, around: Around): string {
-  const before = said.get(container);
-  if (before !== undefined && isSame(before.around, around)) return before.text;
-  const text = JSON.stringify(presentInspect(container, around, graphDriverOf(layers, container.id)));
-  said.set(container, { around, text });
+function textOf({ layers }: InspectNeeds, container: Container, around: Around, form: InspectForm): string {
+  let last = said.get(container);
+  if (last === undefined || !isSame(last.around, around)) {
+    last = { around, texts: new Map() };
+    said.set(container, last);
+  }
+  const before = last.texts.get(form);
+  if (before !== undefined) return before;
+  const text = JSON.stringify(form(presentInspect(container, around, graphDriverOf(layers, container.id))));
+  last.texts.set(form, text);
   return text;
 }
 

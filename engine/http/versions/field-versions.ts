@@ -22,6 +22,8 @@ const HOST_CONFIG: Since = {
 
 const ENDPOINT: Since = { DriverOpts: '1.32', GwPriority: '1.48' };
 
+const SHOWN_ENDPOINT: Since = { DNSNames: '1.44', GwPriority: '1.44' };
+
 const SERVICE: Since = {
   ...{ RollbackConfig: '1.28', 'UpdateConfig.Order': '1.29', 'RollbackConfig.Order': '1.29' },
   ...{ 'EndpointSpec.Ports.PublishMode': '1.25' },
@@ -42,6 +44,8 @@ export const FIELD_VERSIONS: Readonly<Partial<Record<EndpointName, FieldVersions
     },
   },
   'POST /containers/{id}/update': { body: { PidsLimit: '1.40' } },
+  'GET /containers/{id}/json': { answer: below('NetworkSettings.Networks', SHOWN_ENDPOINT) },
+  'GET /containers/json': { answer: below('NetworkSettings.Networks', SHOWN_ENDPOINT) },
   'GET /containers/{id}/logs': { query: { until: '1.35' } },
   'GET /containers/{id}/stats': { query: { 'one-shot': '1.41' } },
   'POST /containers/{id}/stop': { query: { signal: '1.42' } },
@@ -79,6 +83,7 @@ export const FIELD_VERSIONS: Readonly<Partial<Record<EndpointName, FieldVersions
   'GET /info': {
     answer: { 'Runtimes.status': '1.44', Containerd: '1.46', FirewallBackend: '1.49', DiscoveredDevices: '1.50' },
   },
+  'POST /volumes/create': { body: { ClusterVolumeSpec: '1.42' } },
   'DELETE /volumes/{name}': { query: { force: '1.25' } },
   'POST /networks/create': {
     body: {

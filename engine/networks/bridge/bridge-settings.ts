@@ -1,6 +1,7 @@
 import { parseIp } from '../../lib/notations/ip-address.ts';
 import { storedAddresses } from '../addresses/choose.ts';
 import type { NetworkAddresses } from '../addresses/pools.ts';
+import { checkInterfaceName } from '../endpoints/interface-options.ts';
 import { ANY } from '../endpoints/ports.ts';
 import { booleanOption, mtuOption, optionOf, unreadable, type Options } from '../settings/options.ts';
 import type { NetworkRecord } from '../store.ts';
@@ -20,6 +21,8 @@ export type BridgeSettings = NetworkAddresses &
     isMasqueraded: boolean;
     /** The address for published ports without one. */
     hostBinding: string;
+    /** The beginning of the names of its interfaces in containers; undefined: `eth`. */
+    interfacePrefix?: string;
   }>;
 
 /**
@@ -49,6 +52,7 @@ export function bridgeSettings(network: NetworkRecord, usualMtu: number): Bridge
     allowsTraffic: booleanOption(options, 'bridge.enable_icc', true),
     isMasqueraded: booleanOption(options, 'bridge.enable_ip_masquerade', true),
     hostBinding: hostBinding(options),
+    ...interfacePrefix(options),
   };
 }
 
@@ -56,9 +60,17 @@ export function bridgeSettings(network: NetworkRecord, usualMtu: number): Bridge
 export function checkBridgeOptions(options: Options): void {
   mtuOption(options);
   hostBinding(options);
+  interfacePrefix(options);
   for (const name of ['enable_icc', 'enable_ip_masquerade', 'default_bridge']) {
     booleanOption(options, `bridge.${name}`, true);
   }
+}
+
+function interfacePrefix(options: Options): { interfacePrefix?: string } {
+  const found = optionOf(options, 'container_iface_prefix');
+  if (found === undefined || found.value === '') return {};
+  checkInterfaceName(found.key, `${found.value}0`);
+  return { interfacePrefix: found.value };
 }
 
 function hostBinding(options: Options): string {

@@ -8,6 +8,7 @@ import { cidrText } from '../addresses/cidr.ts';
 import { PlaceLeases } from '../addresses/place-leases.ts';
 import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
 import { addressesOf, type Endpoint, type Place } from '../endpoints/endpoint.ts';
+import { applySysctls } from '../endpoints/interface-options.ts';
 import { addressing, enableIPv6, freeInterfaceName, needsIPv6 } from '../endpoints/interfaces.ts';
 import type { BridgeSettings } from './bridge-settings.ts';
 import { disposeSandbox, distrustPair, type Sandbox, type Sandboxes } from './ready-sandboxes.ts';
@@ -68,9 +69,11 @@ export class Bridge {
     undo.defer(() => disposeSandbox(sandbox));
     if (!this.#parts.isStockOwn) this.#attach(sandbox.port.index);
     const place = { ...lease, link: sandbox.port.name };
-    if (needsIPv6(place, wanted)) withNetns(sandbox.netns, () => enableIPv6('eth0'));
+    const name = this.#nameInterface(sandbox, wanted);
+    if (needsIPv6(place, wanted)) withNetns(sandbox.netns, () => enableIPv6(name));
     this.#own(place, undo);
     this.#address(sandbox, place, { leadsOut: true, ...wanted });
+    applySysctls(sandbox.netns, name, wanted);
     undo.move();
     sandbox.inside[Symbol.dispose](); // it would keep the namespace alive
     return { netns: sandbox.netns, place };
@@ -82,7 +85,7 @@ export class Bridge {
     const lease = this.#leases.take(wanted, undo);
     using inside = withNetns(netns, () => new Netlink());
     const name = `veth${randomBytes(4).toString('hex').slice(0, 7)}`;
-    const peer = { name: freeInterfaceName(inside), netns };
+    const peer = { name: freeInterfaceName(inside, wanted, this.settings.interfacePrefix), netns };
     const { route, index } = this.#parts;
     route.apply(createVeth({ name, master: index, mtu: this.settings.mtu, up: true, peer }));
     const port = getLink(route, name).index;
@@ -94,8 +97,19 @@ export class Bridge {
     if (needsIPv6(place, wanted)) withNetns(netns, () => enableIPv6(peer.name));
     this.#own(place, undo);
     this.#address({ inside, eth0: eth, port: { index: port, name } }, place, { leadsOut: false, ...wanted });
+    applySysctls(netns, peer.name, wanted);
     undo.move();
     return place;
+  }
+
+  /** Ready sandboxes have an `eth0`; kernels before 6.3 rename an interface only while it is down. */
+  #nameInterface({ inside, eth0 }: Sandbox, wanted: WantedPlace): string {
+    const { interfacePrefix } = this.settings;
+    if (wanted.interfaceName === undefined && interfacePrefix === undefined) return 'eth0';
+    if (wanted.interfaceName === 'eth0') return 'eth0';
+    const name = freeInterfaceName(inside, wanted, interfacePrefix);
+    inside.apply(changeLink(eth0, { up: false }), changeLink(eth0, { name }));
+    return name;
   }
 
   #own(place: Place, undo: DisposableStack): void {

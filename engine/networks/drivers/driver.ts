@@ -1,4 +1,5 @@
 import type { Place } from '../endpoints/endpoint.ts';
+import type { InterfaceOptions } from '../endpoints/interface-options.ts';
 import type { PublishedPort, WantedPort } from '../endpoints/ports.ts';
 import type { PluginCall } from '../plugins/cleanup-queue.ts';
 import type { NetworkRecord } from '../store.ts';
@@ -7,16 +8,17 @@ import type { NetworkRecord } from '../store.ts';
 export type Eventually<T> = T | Promise<T>;
 
 /** A client's settings for an endpoint. */
-export type WantedPlace = Readonly<{
-  /** Default: chosen by the driver. */
-  ip?: string;
-  /** Address of IPv6; ignored without IPv6 in the network. */
-  ip6?: string;
-  /** Default: made from the address. */
-  mac?: string;
-  /** Link-local addresses. */
-  linkLocal?: readonly string[];
-}>;
+export type WantedPlace = InterfaceOptions &
+  Readonly<{
+    /** Default: chosen by the driver. */
+    ip?: string;
+    /** Address of IPv6; ignored without IPv6 in the network. */
+    ip6?: string;
+    /** Default: made from the address. */
+    mac?: string;
+    /** Link-local addresses. */
+    linkLocal?: readonly string[];
+  }>;
 
 /** An endpoint that is about to be made: what its container wants of it, and what its driver may have to know. */
 export type NewEndpoint = WantedPlace &

@@ -10,6 +10,7 @@ import {
   cannotShare,
   entryOf,
   newEndpoint,
+  priorityOf,
   publishAt,
   tell,
   unpublishAt,
@@ -54,7 +55,8 @@ export async function joinRunning(
   const place = joining instanceof Promise ? await joining : joining;
   undo.defer(async () => await driver.leave(network, { id, ...place }, within));
   const names = { id, sandboxId: others[0]?.sandboxId ?? newId(), containerId };
-  const endpoint: Endpoint = { ...names, networkId: network.id, networkName: network.name, ...place, ports: [] };
+  const of = { networkId: network.id, networkName: network.name, ...priorityOf(entry) };
+  const endpoint: Endpoint = { ...names, ...of, ...place, ports: [] };
   if (driver.joined !== undefined) await driver.joined(network, endpoint);
   networks.settings.db.transaction(() => {
     networks.store.insertEndpoint(endpoint);

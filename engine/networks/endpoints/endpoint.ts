@@ -31,6 +31,8 @@ export const Endpoint = Type.Object({
   networkName: Type.String(),
   ...Place.properties,
   ports: Type.Immutable(Type.Array(PublishedPort)),
+  /** Priority as the way out of the container: the highest wins. Default: 0. */
+  gwPriority: Type.Optional(Type.Integer()),
   /** It only leads a container of overlays out: neither clients nor names show it. */
   isWayOut: Type.Optional(Type.Boolean()),
 });

@@ -6,8 +6,8 @@ import type { Endpoint } from './endpoint.ts';
 import { setDefaultRoute, type RouteTarget } from './interfaces.ts';
 
 /**
- * The endpoint that leads a container out and publishes its ports: of the networks that lead out, the first by name, as
- * in dockerd.
+ * The endpoint that leads a container out and publishes its ports: of the networks that lead out, that with the highest
+ * priority, and the first by name, as in dockerd.
  */
 export function gatewayEndpoint(networks: Networks, endpoints: readonly Endpoint[]): Endpoint | undefined {
   return leadingOut(networks, endpoints).find(({ gateway, isWayOutItself }) => gateway !== '' || isWayOutItself);
@@ -26,7 +26,7 @@ function leadingOut(networks: Networks, endpoints: readonly Endpoint[]): Endpoin
       const network = networks.store.network(networkId);
       return network !== undefined && networks.driverOf(network).leadsOut?.(network) === true;
     })
-    .toSorted((a, b) => (a.networkName < b.networkName ? -1 : 1));
+    .toSorted((a, b) => (b.gwPriority ?? 0) - (a.gwPriority ?? 0) || (a.networkName < b.networkName ? -1 : 1));
 }
 
 /** Sets the default routes of a container's namespace to those of the endpoints that lead out, or to none. */

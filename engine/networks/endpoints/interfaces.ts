@@ -11,14 +11,19 @@ import {
 } from '../../host/network/addresses.ts';
 import { listLinks } from '../../host/network/links.ts';
 import type { Message, Netlink } from '../../host/network/netlink.ts';
-import { hasCode } from '../../lib/errors.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
 import { isSix, type Family } from '../../lib/notations/ip-address.ts';
 import type { WantedPlace } from '../drivers/driver.ts';
 import { addressesOf, type Place } from './endpoint.ts';
+import type { InterfaceOptions } from './interface-options.ts';
 
-/** The first of `eth0`, `eth1`, … that the socket's namespace does not have. */
-export function freeInterfaceName(inside: Netlink, prefix = 'eth'): string {
+/** The client's name for an interface, or the first of `eth0`, `eth1`, … that the socket's namespace does not have. */
+export function freeInterfaceName(inside: Netlink, { interfaceName }: InterfaceOptions, prefix = 'eth'): string {
   const names = new Set(listLinks(inside).map(({ name }) => name));
+  if (interfaceName !== undefined) {
+    if (!names.has(interfaceName)) return interfaceName;
+    throw new EngineError('failed', `the container has an interface ${interfaceName} already`);
+  }
   for (let number = 0; ; number += 1) if (!names.has(`${prefix}${number}`)) return `${prefix}${number}`;
 }
 

@@ -20,7 +20,7 @@ import { wantedPorts, type PortBindings, type PublishedPort } from './ports.ts';
 export type NetworkNeeds = Pick<Engine, 'networks' | 'events'>;
 
 /** An endpoint that a container wants in the network `ref`, by id or name; `aliases`: its further names there. */
-export type WantedEndpoint = WantedPlace & Readonly<{ ref: string; aliases?: readonly string[] }>;
+export type WantedEndpoint = WantedPlace & Readonly<{ ref: string; aliases?: readonly string[]; gwPriority?: number }>;
 
 /** A container's request for published ports. */
 export type PortRequest = Readonly<{
@@ -83,12 +83,16 @@ export type Entry = Readonly<{
   network: NetworkRecord;
   driver: NetworkDriver;
   wanted: WantedPlace;
+  gwPriority?: number;
   /** It only leads out. */
   isWayOut?: boolean;
 }>;
 
 /** Finds the network of an endpoint, and checks whether it has the requested addresses. */
-export function entryOf(networks: Networks, { ref, ip, ip6, mac, linkLocal }: WantedEndpoint): Entry | undefined {
+export function entryOf(
+  networks: Networks,
+  { ref, ip, ip6, mac, linkLocal, gwPriority, interfaceName, sysctls }: WantedEndpoint,
+): Entry | undefined {
   const network = networks.forEndpoint(ref);
   if (network === undefined) return undefined;
   checkPlace(network, 4, ip);
@@ -97,9 +101,16 @@ export function entryOf(networks: Networks, { ref, ip, ip6, mac, linkLocal }: Wa
     ip: ip || undefined,
     ip6: ip6 || undefined,
     linkLocal,
+    interfaceName,
+    sysctls,
     mac: mac === undefined || mac === '' ? undefined : checkedMac(mac),
   };
-  return { network, driver: networks.driverOf(network), wanted };
+  return { network, driver: networks.driverOf(network), wanted, gwPriority };
+}
+
+/** Priority of an endpoint, as it is stored. */
+export function priorityOf({ gwPriority = 0 }: Entry): { gwPriority?: number } {
+  return gwPriority === 0 ? {} : { gwPriority };
 }
 
 function entriesOf(networks: Networks, request: SandboxRequest): Entry[] {
@@ -145,7 +156,8 @@ async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request:
     if (position === 0 && joined.netns !== undefined) undo.defer(() => closeSync(joined.netns!));
     netns = joined.netns ?? netns;
     const { id: networkId, name: networkName } = entry.network;
-    const place = { ...joined.place, ports: [], ...(entry.isWayOut === true && { isWayOut: true }) };
+    const isWayOut = entry.isWayOut === true && { isWayOut: true };
+    const place = { ...joined.place, ports: [], ...priorityOf(entry), ...isWayOut };
     endpoints.push({ ...names, id, networkId, networkName, ...place });
   }
   const gateway = gatewayEndpoint(networks, endpoints);

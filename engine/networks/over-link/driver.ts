@@ -12,6 +12,7 @@ import { storedAddresses } from '../addresses/choose.ts';
 import { PlaceLeases } from '../addresses/place-leases.ts';
 import type { Eventually, Joined, NetworkDriver, NewEndpoint, WantedPlace } from '../drivers/driver.ts';
 import { addressesOf, type Endpoint, type Place } from '../endpoints/endpoint.ts';
+import { applySysctls } from '../endpoints/interface-options.ts';
 import {
   addressing,
   announceAddresses,
@@ -158,7 +159,7 @@ function addLink(
   const parent = ensureParent(route, kind, settings, dataRoot);
   return undoing((undo) => {
     const inside = undo.use(withNetns(netns, () => new Netlink()));
-    const name = freeInterfaceName(inside);
+    const name = freeInterfaceName(inside, wanted);
     create(route, kind, settings.create({ name, parent, mac: lease.macAddress, netns }));
     const { index } = getLink(inside, name);
     undo.defer(() => inside.apply(deleteLink(index)));
@@ -170,6 +171,7 @@ function addLink(
     const place = { ...lease, link: name };
     const made = (): Place => {
       if (kind.hasHardwareAddress) hardwareAddresses.settle(netns, index, lease.macAddress);
+      applySysctls(netns, name, wanted);
       inside[Symbol.dispose]();
       return place;
     };

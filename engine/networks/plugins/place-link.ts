@@ -9,6 +9,7 @@ import { EngineError, hasCode } from '../../lib/errors.ts';
 import { parseCidr, cidrText } from '../addresses/cidr.ts';
 import type { WantedPlace } from '../drivers/driver.ts';
 import { hasAddress, type Place } from '../endpoints/endpoint.ts';
+import { applySysctls } from '../endpoints/interface-options.ts';
 import {
   addressing,
   announceAddresses,
@@ -42,7 +43,7 @@ export function placeLink(place: Place, wanted: Wanted): string {
   if (link === undefined) {
     throw new EngineError('failed', `plugin "${plugin}" has named the link ${place.link}, which is not there`);
   }
-  const name = freeInterfaceName(inside, prefix);
+  const name = freeInterfaceName(inside, wanted, prefix);
   machine.apply(changeLink(link.index, { up: false }));
   machine.apply(changeLink(link.index, { netns, name }));
   try {
@@ -54,6 +55,7 @@ export function placeLink(place: Place, wanted: Wanted): string {
     inside.apply(changeLink(index, { up: true, ...(place.macAddress !== '' && { mac: place.macAddress }) }));
     const addresses = hasAddress(place) ? addressing(index, place, wanted) : [];
     inside.apply(...addresses, ...wanted.routes.map((route) => addRoute(kernelRoute(index, route))));
+    applySysctls(netns, name, wanted);
     return getLink(inside, index).mac;
   } catch (error) {
     moveBack(inside, name, place.link);

@@ -1,0 +1,44 @@
+import { refuseIf } from '../../lib/errors.ts';
+import { networkModeOf, networkOfMode } from '../../networks/settings/mode.ts';
+import type { CreateBody } from '../schema.ts';
+import type { HostConfigBody } from '../settings/host-config/host-config-schema.ts';
+import type { Attachment } from '../store.ts';
+
+/** The meaning of fields of older versions. */
+export type NetworkDefaults = Readonly<{
+  /** Whether `MacAddress` counts, which is that of the first endpoint. */
+  countsContainerMac?: true;
+  /** Whether HostConfig.Sysctls may name an interface such as `eth0`. */
+  takesInterfaceSysctls?: true;
+}>;
+
+export const MAC_IS_DEPRECATED =
+  'The container-wide MacAddress field is deprecated: set MacAddress of an endpoint in EndpointsConfig.';
+
+/** Without a container-wide hardware address where it does not count. */
+export function withCountedMac(body: CreateBody & NetworkDefaults): CreateBody {
+  const { countsContainerMac, MacAddress, ...rest } = body;
+  return countsContainerMac === true && MacAddress !== undefined ? { ...rest, MacAddress } : rest;
+}
+
+/** Warns of a container-wide hardware address. Throws `invalid` if the endpoint of its network has another. */
+export function macWarnings(
+  { MacAddress = '' }: CreateBody,
+  networkMode: string,
+  attachments: Readonly<Record<string, Attachment>>,
+): string[] {
+  if (MacAddress === '') return [];
+  const own = networkOfMode(networkModeOf(networkMode)) ?? '';
+  const mac = (attachments[own] ?? Object.values(attachments)[0])?.macAddress ?? '';
+  const reason = 'must match the endpoint-specific MAC address for the main network, or be left empty';
+  refuseIf(mac !== '' && mac.toLowerCase() !== MacAddress.toLowerCase(), `the container-wide MAC address ${reason}`);
+  return [MAC_IS_DEPRECATED];
+}
+
+/** Throws `invalid` for settings of an interface, whose name is only known with its endpoint. */
+export function checkInterfaceSysctls({ takesInterfaceSysctls }: NetworkDefaults, { Sysctls }: HostConfigBody): void {
+  if (takesInterfaceSysctls === true) return;
+  const named = Object.keys(Sysctls ?? {}).find((key) => /^net\.(ipv4|ipv6|mpls)\.[^.]+\.eth\d+\./.test(key));
+  const place = "must be supplied using driver option 'com.docker.network.endpoint.sysctls'";
+  refuseIf(named !== undefined, `interface specific sysctl setting "${named}" ${place}`);
+}
