@@ -366,6 +366,46 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'Remove services',
     load: async () => (await import('./cluster/services.ts')).removeServices,
   },
+  'secret create': {
+    section: 'Cluster',
+    summary: 'Store a secret for services',
+    load: async () => (await import('./cluster/secrets.ts')).secretCommands.create,
+  },
+  'secret ls': {
+    section: 'Cluster',
+    summary: 'List secrets',
+    load: async () => (await import('./cluster/secrets.ts')).secretCommands.ls,
+  },
+  'secret inspect': {
+    section: 'Cluster',
+    summary: 'Show everything about secrets but their values',
+    load: async () => (await import('./cluster/secrets.ts')).secretCommands.inspect,
+  },
+  'secret rm': {
+    section: 'Cluster',
+    summary: 'Remove secrets',
+    load: async () => (await import('./cluster/secrets.ts')).secretCommands.rm,
+  },
+  'config create': {
+    section: 'Cluster',
+    summary: 'Store a config for services',
+    load: async () => (await import('./cluster/secrets.ts')).configCommands.create,
+  },
+  'config ls': {
+    section: 'Cluster',
+    summary: 'List configs',
+    load: async () => (await import('./cluster/secrets.ts')).configCommands.ls,
+  },
+  'config inspect': {
+    section: 'Cluster',
+    summary: 'Show everything about configs',
+    load: async () => (await import('./cluster/secrets.ts')).configCommands.inspect,
+  },
+  'config rm': {
+    section: 'Cluster',
+    summary: 'Remove configs',
+    load: async () => (await import('./cluster/secrets.ts')).configCommands.rm,
+  },
   'task ls': {
     section: 'Cluster',
     summary: 'List the tasks of all services',

@@ -108,6 +108,28 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
       update: 'service update',
     },
   },
+  secret: {
+    summary: 'The commands for secrets of the cluster',
+    commands: {
+      create: 'secret create',
+      inspect: 'secret inspect',
+      ls: 'secret ls',
+      list: 'secret ls',
+      rm: 'secret rm',
+      remove: 'secret rm',
+    },
+  },
+  config: {
+    summary: 'The commands for configs of the cluster',
+    commands: {
+      create: 'config create',
+      inspect: 'config inspect',
+      ls: 'config ls',
+      list: 'config ls',
+      rm: 'config rm',
+      remove: 'config rm',
+    },
+  },
   task: { summary: 'The commands for tasks', commands: { inspect: 'task inspect', ls: 'task ls', list: 'task ls' } },
   system: {
     summary: 'The commands for the engine itself',

@@ -31,6 +31,9 @@ export type MountWire = {
   VolumeOptions?: { NoCopy?: boolean; Labels?: Texts; DriverConfig?: { Name?: string; Options?: Texts } };
 };
 type Amounts = { NanoCPUs?: number; MemoryBytes?: number };
+export type FileTarget = { Name: string; UID: string; GID: string; Mode: number };
+export type SecretReference = { File: FileTarget; SecretID: string; SecretName: string };
+export type ConfigReference = { File: FileTarget; ConfigID: string; ConfigName: string };
 export type ContainerSpec = {
   Image: string;
   Labels?: Texts;
@@ -41,6 +44,8 @@ export type ContainerSpec = {
   User?: string;
   StopGracePeriod?: number;
   Mounts?: MountWire[];
+  Secrets?: SecretReference[];
+  Configs?: ConfigReference[];
 };
 export type TaskTemplate = {
   ContainerSpec: ContainerSpec;

@@ -5,6 +5,7 @@ import { mapOf } from '../command-line/values.ts';
 import { setMounts } from '../create/storage-values.ts';
 import { EXIT, Exit, UsageError } from '../exit-codes.ts';
 import { authHeader } from '../registry/docker-config.ts';
+import { configReferences, secretReferences } from './secret-flags.ts';
 import { applySettings, publishedPorts, SETTINGS } from './service-flags.ts';
 
 export const createService = command({
@@ -23,13 +24,20 @@ export const createService = command({
     name: { kind: 'text', help: 'Its name' },
     network: { kind: 'list', value: 'NETWORK', help: 'An overlay network', offers: 'network' },
     publish: { kind: 'list', short: 'p', value: '[PORT:]INSIDE', help: 'A port on all nodes' },
-    secret: { kind: 'list', help: '', refused: 'API 1.24 does not have it' },
-    config: { kind: 'list', help: '', refused: 'API 1.24 does not have it' },
+    secret: {
+      kind: 'list',
+      value: 'SECRET',
+      help: 'NAME, or source=NAME,target=PATH,uid=0,mode=0400',
+      offers: 'secret',
+    },
+    config: { kind: 'list', value: 'CONFIG', help: 'NAME, or source=NAME,target=PATH', offers: 'config' },
   },
   offers: 'image',
   examples: ['gantry service create --name web --replicas 3 --publish 8080:80 nginx'],
   run: async ({ connection }, [image = '', ...args], flags) => {
     if (flags.mode !== 'replicated' && flags.mode !== 'global') throw new UsageError(`Unknown mode: ${flags.mode}`);
+    const Secrets = await secretReferences(connection, flags.secret);
+    const Configs = await configReferences(connection, flags.config);
     const bare: cluster.ServiceSpec = {
       Name: flags.name ?? '',
       Labels: mapOf(flags.label),
@@ -40,6 +48,8 @@ export const createService = command({
           ...(flags.env.length > 0 && { Env: variables(flags.env) }),
           ...(flags['container-label'].length > 0 && { Labels: mapOf(flags['container-label']) }),
           ...(flags.mount.length > 0 && { Mounts: mountsOf(flags.mount) }),
+          ...(Secrets.length > 0 && { Secrets }),
+          ...(Configs.length > 0 && { Configs }),
         },
         Placement: { Constraints: flags.constraint },
       },

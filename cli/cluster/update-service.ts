@@ -1,14 +1,17 @@
 import * as cluster from '@gantry/client/cluster.ts';
 
-import { command, MANY, type Given } from '../command-line/command.ts';
+import { command, MANY, type Context, type Given } from '../command-line/command.ts';
 import { mapOf, splitOnce } from '../command-line/values.ts';
 import { each } from '../each.ts';
 import { UsageError } from '../exit-codes.ts';
 import { authHeader } from '../registry/docker-config.ts';
 import { mountsOf, variables } from './create-service.ts';
+import { configReferences, secretReferences } from './secret-flags.ts';
 import { applySettings, publishedPorts, SETTINGS } from './service-flags.ts';
 
 const LISTS = {
+  'config-add': { kind: 'list', value: 'CONFIG', help: 'A config, as at a creation', offers: 'config' },
+  'config-rm': { kind: 'list', value: 'NAME', help: 'A config less' },
   'constraint-add': { kind: 'list', value: 'EXPRESSION', help: 'A further constraint' },
   'constraint-rm': { kind: 'list', value: 'EXPRESSION', help: 'A constraint less' },
   'container-label-add': { kind: 'list', value: 'NAME=VALUE', help: 'A label of its containers' },
@@ -21,6 +24,8 @@ const LISTS = {
   'mount-rm': { kind: 'list', value: 'TARGET', help: 'A mount less' },
   'publish-add': { kind: 'list', value: '[PORT:]INSIDE', help: 'A port on all nodes' },
   'publish-rm': { kind: 'list', value: 'INSIDE', help: 'A port less, by its number inside' },
+  'secret-add': { kind: 'list', value: 'SECRET', help: 'A secret, as at a creation', offers: 'secret' },
+  'secret-rm': { kind: 'list', value: 'NAME', help: 'A secret less' },
 } as const;
 
 export const updateService = command({
@@ -40,7 +45,8 @@ export const updateService = command({
   run: async ({ connection }, [ref = ''], flags) => {
     const service = await cluster.inspectService(connection, ref);
     const spec = applyLists(applySettings(service.Spec, flags), flags);
-    const { ContainerSpec, ForceUpdate = 0 } = spec.TaskTemplate;
+    const { ForceUpdate = 0 } = spec.TaskTemplate;
+    const ContainerSpec = await changeSecrets(connection, spec.TaskTemplate.ContainerSpec, flags);
     const body = {
       ...spec,
       TaskTemplate: {
@@ -124,6 +130,20 @@ function applyLists(spec: cluster.ServiceSpec, flags: Given<typeof LISTS>): clus
         Mounts: [...(container.Mounts ?? []).filter(({ Target }) => !targets.includes(Target)), ...mounts],
       },
     },
+  };
+}
+
+async function changeSecrets(
+  engine: Context['connection'],
+  container: cluster.ContainerSpec,
+  flags: Given<typeof LISTS>,
+): Promise<cluster.ContainerSpec> {
+  const secrets = (container.Secrets ?? []).filter(({ SecretName }) => !flags['secret-rm'].includes(SecretName));
+  const configs = (container.Configs ?? []).filter(({ ConfigName }) => !flags['config-rm'].includes(ConfigName));
+  return {
+    ...container,
+    Secrets: [...secrets, ...(await secretReferences(engine, flags['secret-add']))],
+    Configs: [...configs, ...(await configReferences(engine, flags['config-add']))],
   };
 }
 

@@ -22,6 +22,8 @@ export type Offers =
   | 'plugin'
   | 'node'
   | 'service'
+  | 'secret'
+  | 'config'
   | 'file'
   | readonly string[];
 

@@ -3,6 +3,7 @@ import { list as listContainers } from '@gantry/client/containers.ts';
 import { listImages } from '@gantry/client/images.ts';
 import { listNetworks } from '@gantry/client/networks.ts';
 import { listPlugins } from '@gantry/client/plugins.ts';
+import { listSecrets } from '@gantry/client/secrets.ts';
 import { listVolumes } from '@gantry/client/volumes.ts';
 
 import { COMMANDS } from '../commands.ts';
@@ -166,6 +167,12 @@ async function offered(offers: Offers | undefined, start: string, { connection }
     case 'service':
       return matching(
         (await listServices(connection)).map(({ Spec }) => Spec.Name),
+        start,
+      );
+    case 'secret':
+    case 'config':
+      return matching(
+        (await listSecrets(connection, offers)).map(({ Spec }) => Spec.Name),
         start,
       );
     case 'network':

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
 import { after, before, suite, test } from 'node:test';
 
-import { BothEngines, type Side } from '../both-engines.ts';
+import { BothEngines, docker, type Side } from '../both-engines.ts';
 
 type Method = 'GET' | 'POST' | 'DELETE';
 type Row = readonly [method: Method, path: string, body?: unknown];
@@ -120,6 +121,63 @@ function normalized(value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, one]) => [key, normalized(one)]));
 }
 
+const STACK = `version: "3.8"
+services:
+  app:
+    image: busybox
+    command: sleep 1000
+    deploy: { replicas: 0 }
+    secrets: [s1, { source: s2, target: other, mode: 0400 }]
+    configs: [{ source: c1, target: /conf }]
+secrets:
+  s1: { file: ./value }
+  s2: { file: ./template, template_driver: golang }
+configs:
+  c1: { file: ./template, template_driver: golang }
+`;
+const CONTAINER = '.Spec.TaskTemplate.ContainerSpec';
+/** One line each: the command line sends them in no order. */
+const REFERENCES = ['Secret', 'Config']
+  .map((word) => `{{range ${CONTAINER}.${word}s}}{{.${word}Name}} {{json .File}}{{println}}{{end}}`)
+  .join('');
+
+/** Lines of docker's command line; `DIR` is a folder with the files `value`, `template` and `stack.yml`. */
+const LINES: readonly (readonly string[])[] = [
+  ['secret', 'create', '--label', 'a=b', 'one', 'DIR/value'],
+  ['secret', 'create', 'one', 'DIR/value'],
+  ['secret', 'create', '--template-driver', 'golang', 'two', 'DIR/template'],
+  ['secret', 'ls', '--format', '{{.Name}} {{.Driver}} {{.Labels}}', '--filter', 'label=a'],
+  ['secret', 'ls', '-q', '--filter', 'name=tw'],
+  ['secret', 'inspect', '--format', '{{json .Spec}}', 'one', 'two'],
+  ['secret', 'inspect', 'nosuch'],
+  ['config', 'create', 'conf', 'DIR/template'],
+  ['config', 'ls', '--format', '{{.Name}} {{.Labels}}', '--filter', 'name=conf'],
+  ['config', 'inspect', '--format', '{{json .Spec}}', 'conf'],
+  [
+    ...['service', 'create', '--detach', '--name', 'web', '--replicas', '0', '--secret', 'one'],
+    ...['--secret', 'source=two,target=/x,uid=1,gid=2,mode=0400', '--config', 'conf'],
+    ...['--config', 'source=conf,target=/etc/c,mode=0440', 'busybox', 'sleep', '1000'],
+  ],
+  ['service', 'create', '--detach', '--name', 'bad', '--secret', 'nosuch', 'busybox'],
+  ['service', 'create', '--detach', '--name', 'bad', '--config', 'nosuch', 'busybox'],
+  ['service', 'inspect', '--format', REFERENCES, 'web'],
+  ['secret', 'rm', 'one'],
+  ['config', 'rm', 'conf'],
+  [
+    ...['service', 'update', '--detach', '--secret-rm', 'two', '--secret-add', 'source=two,target=y'],
+    ...['--config-rm', 'conf', 'web'],
+  ],
+  ['service', 'inspect', '--format', REFERENCES, 'web'],
+  ['service', 'rm', 'web'],
+  ['secret', 'rm', 'one', 'two'],
+  ['config', 'rm', 'conf'],
+  ['stack', 'deploy', '--detach=true', '-c', 'DIR/stack.yml', 'st'],
+  ['service', 'inspect', '--format', REFERENCES, 'st_app'],
+  ['stack', 'deploy', '--detach=true', '-c', 'DIR/stack.yml', 'st'],
+  ['secret', 'ls', '--format', '{{.Name}} {{.Labels}}', '--filter', 'name=st_'],
+  ['service', 'rm', 'st_app'],
+];
+
 suite('secrets and configs, beside dockerd', () => {
   let engines: BothEngines;
   before(async () => {
@@ -141,4 +199,20 @@ suite('secrets and configs, beside dockerd', () => {
       }
     });
   }
+
+  test('docker’s command line says the same of both', async () => {
+    const folders = { 'DIR/value': 'the value', 'DIR/template': '{{.Service.Name}}', 'DIR/stack.yml': STACK };
+    const { ours, theirs } = await engines.both(async (side) => {
+      const placed = (word: string): string => word.replace('DIR', side.directory);
+      for (const [path, text] of Object.entries(folders)) await writeFile(placed(path), text);
+      const said: unknown[] = [];
+      for (const line of LINES) {
+        const { code, stdout, stderr } = await docker(side, line.map(placed));
+        said.push(normalized({ code, stdout: stdout.split('\n'), stderr: stderr.replaceAll(side.directory, 'DIR') }));
+      }
+      return said;
+    });
+
+    for (const [index, line] of LINES.entries()) assert.deepEqual(ours[index], theirs[index], line.join(' '));
+  });
 });
