@@ -10,6 +10,14 @@ const plugin = new TarWriter()
   .add({ name: 'rootfs/', type: 'directory' })
   .end();
 
+/** Its permissions. */
+const granted = [
+  { Name: 'network', Value: ['host'] },
+  { Name: 'mount', Value: ['/etc/hostname'] },
+  { Name: 'device', Value: ['/dev/null'] },
+  { Name: 'capabilities', Value: ['CAP_SYS_ADMIN'] },
+];
+
 /** Endpoints of versions above 1.24. */
 export const newerRows = {
   'POST /containers/prune': {
@@ -233,14 +241,14 @@ export const newerRows = {
     ],
   },
   'POST /plugins/{name}/upgrade': {
-    statuses: [204, 404, 500],
+    statuses: [200, 404, 500],
     cases: [
       [400, 'it came with 1.26', '/v1.25/plugins/made/upgrade?remote=127.0.0.1:5000/plugin'],
       [400, 'no name', '/plugins/made/upgrade'],
       [400, 'permissions that were not granted', '/plugins/made/upgrade?remote=127.0.0.1:5000/plugin', { body: [] }],
       [404, 'the registry does not have it', '/plugins/made/upgrade?remote=127.0.0.1:5000/nope', { body: [] }],
+      [200, 'upgraded', '/plugins/made/upgrade?remote=127.0.0.1:5000/plugin', { body: granted }],
       unknown('/plugins/a/b/upgrade?remote=127.0.0.1:5000/plugin', { body: [] }),
     ],
-    never: { 204: 'dockerd and we send the progress with a 200: engine/managed-plugins/newer.root.test.ts' },
   },
 } as const satisfies StatusRows;

@@ -90,9 +90,9 @@ test('a record that is too large to be stored refuses its own write only', async
       draft.put('restart', { service: 's', place, template: 'é'.repeat(letters), attempts: [] }),
     );
 
-  const [small, large, other] = await Promise.allSettled([put('1', 9), put('2', 700_000), put('3', 500_000)]);
+  const [small, large, other] = await Promise.allSettled([put('1', 9), put('2', 1_100_000), put('3', 500_000)]);
 
   assert.deepEqual([small.status, large.status, other.status], ['fulfilled', 'rejected', 'fulfilled']);
-  await assert.rejects(put('2', 700_000), { kind: 'invalid', message: /^the restart is too large to be stored/ });
+  await assert.rejects(put('2', 1_100_000), { kind: 'invalid', message: /^the restart is too large to be stored/ });
   assert.deepEqual(stored, ['s/1', 's/3']);
 });
