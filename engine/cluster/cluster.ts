@@ -7,13 +7,12 @@ import type { AgentNeeds } from './agent/needs.ts';
 import { advertiseAddress, listenAddress, readAddress, type Address } from './membership/addresses.ts';
 import type { DescriptionNeeds } from './membership/description.ts';
 import { MemberFolder } from './membership/identity.ts';
-import { initCluster, forceNewCluster } from './membership/init.ts';
+import { initCluster, forceNewCluster, type InitRequest } from './membership/init.ts';
 import { joinCluster } from './membership/join.ts';
 import type { Manager } from './membership/manager.ts';
 import { Member, type MemberNeeds } from './membership/member.ts';
 import { endLeftEtcd } from './membership/own-etcd.ts';
 import { managerNetworks } from './networks/manager-networks.ts';
-import type { ClusterSpec } from './state/records.ts';
 import { clusterOf } from './state/view.ts';
 
 type Needs = Pick<Engine, 'background' | 'clock' | 'config' | 'events' | 'locks' | 'log'> &
@@ -71,12 +70,16 @@ export class Cluster implements AsyncDisposable {
   }
 
   /** The id of the new node. */
-  async init(request: Addresses & { spec: ClusterSpec; force: boolean }): Promise<string> {
+  async init(request: Addresses & Pick<InitRequest, 'pools' | 'spec'> & { force: boolean }): Promise<string> {
     using _lock = await this.#needs.locks.hold('the cluster');
     if (this.#member !== undefined && request.force) return await this.#forceNew(this.#member);
     if (this.#member !== undefined) throw new EngineError('notInCluster', INSIDE);
     this.#beginFolder();
-    this.#member = await initCluster(this.#memberNeeds, { ...this.#resolve(request), spec: request.spec });
+    this.#member = await initCluster(this.#memberNeeds, {
+      ...this.#resolve(request),
+      spec: request.spec,
+      pools: request.pools,
+    });
     this.#closePorts();
     return this.#member.identity.nodeId;
   }

@@ -25,7 +25,9 @@ export async function createNetwork(
 ): Promise<{ id: string; warning: string }> {
   const name = body.Name ?? '';
   refuseIf(name.trim() === '', `invalid name: ${name}`);
-  if (body.Ingress === true) throw new EngineError('notImplemented', 'networks with Ingress are not implemented yet');
+  if (body.Ingress === true && body.Driver !== 'overlay') {
+    throw new EngineError('forbidden', 'Ingress network can only be global scope network');
+  }
   checkConfiguration(body);
   if (isPredefinedName(name)) {
     throw new EngineError('forbidden', `operation is not permitted on predefined ${name} network `);

@@ -73,7 +73,7 @@ export const CreateNetworkBody = Type.Object({
   ),
   Options: Type.Optional(orNull(Texts)),
   Labels: Type.Optional(orNull(Texts)),
-  Ingress: Type.Optional(Type.Boolean({ description: 'Not built yet' })),
+  Ingress: Type.Optional(Type.Boolean({ description: 'The network of published ports; only of a cluster' })),
   ConfigOnly: Type.Optional(Type.Boolean({ description: 'Only settings, for other networks' })),
   ConfigFrom: Type.Optional(orNull(Type.Object({ Network: Type.Optional(Type.String()) }))),
 });

@@ -1,11 +1,11 @@
 import { EngineError } from '../../lib/errors.ts';
 import { endpointOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
-import type { EndpointSpec, ServiceRecord, Stored, TaskRecord } from '../state/records.ts';
+import type { ServiceRecord, Stored, TaskRecord } from '../state/records.ts';
 import { hasEnded, isWanted } from '../state/task-states.ts';
 import type { View } from '../state/view.ts';
 import { NetworkAddresses } from './network-addresses.ts';
-import { endpointPorts, PublishedPorts } from './ports.ts';
+import { endpointPorts, PublishedPorts, publishes } from './ports.ts';
 
 /**
  * Gives services their published ports and virtual addresses, and new tasks their addresses. A task that has all of them
@@ -194,12 +194,6 @@ function networksOf(draft: Draft, task: TaskRecord): string[] {
   const own = template?.networks.map(({ target }) => target) ?? [];
   const ingress = publishes(template ?? {}) ? ingressOf(draft) : undefined;
   return ingress === undefined ? own : [ingress, ...own];
-}
-
-/** Whether ports lead from the ingress network to the tasks. */
-function publishes(of: { endpoint?: EndpointSpec }): boolean {
-  const { mode, ports } = endpointOf(of);
-  return mode === 'vip' && ports.some((port) => port.mode !== 'host');
 }
 
 function ingressOf(view: View): string | undefined {

@@ -1,10 +1,16 @@
 import { EngineError } from '../../lib/errors.ts';
 import { endpointOf } from '../state/defaults.ts';
-import type { EndpointPort, ServiceRecord, ServiceSpec } from '../state/records.ts';
+import type { EndpointPort, EndpointSpec, ServiceRecord, ServiceSpec } from '../state/records.ts';
 import type { View } from '../state/view.ts';
 
 const FIRST_PORT = 30_000;
 const LAST_PORT = 32_767;
+
+/** Whether ports lead from the ingress network to the tasks. */
+export function publishes(of: { endpoint?: EndpointSpec }): boolean {
+  const { mode, ports } = endpointOf(of);
+  return mode === 'vip' && ports.some((port) => port.mode !== 'host');
+}
 
 /** The ports that services have published on all nodes. */
 export class PublishedPorts {

@@ -19,15 +19,23 @@ import { addressText, readAddress, type Address } from './addresses.ts';
 import type { Identity } from './identity.ts';
 import { Member, type MemberNeeds } from './member.ts';
 
-type Request = Readonly<{ listen: Address; advertise: Address; spec: ClusterSpec }>;
+export type InitRequest = Readonly<{
+  listen: Address;
+  advertise: Address;
+  spec: ClusterSpec;
+  pools: Pick<ClusterRecord, 'addressPools' | 'subnetSize'>;
+}>;
 
 /** Makes a cluster of this node alone; a failure removes what was made. The member leads when this returns. */
-export async function initCluster(needs: MemberNeeds, { listen, advertise, spec }: Request): Promise<Member> {
+export async function initCluster(
+  needs: MemberNeeds,
+  { listen, advertise, spec, pools }: InitRequest,
+): Promise<Member> {
   findEtcd();
   await using undo = new AsyncDisposableStack();
   undo.defer(() => needs.folder.remove());
   const now = needs.clock.now();
-  const cluster = newCluster(spec, laidRoot(needs.config.dataRoot), now);
+  const cluster = { ...newCluster(spec, laidRoot(needs.config.dataRoot), now), ...pools };
   refuseWithoutKey(cluster, spec);
   const nodeId = newClusterId();
   const key = newRequest();

@@ -1,9 +1,8 @@
 import { Type } from 'typebox';
 
 import { EngineError, refuseIf } from '../../lib/errors.ts';
-import { parseIp } from '../../lib/notations/ip-address.ts';
 import { isClusterName } from '../../lib/notations/names.ts';
-import { cidrText, contains, overlaps, parseCidr, type Cidr } from '../../networks/addresses/cidr.ts';
+import { cidrText, parseCidr } from '../../networks/addresses/cidr.ts';
 import { addressesOf } from '../../networks/addresses/pools.ts';
 import { VNI_OPTION } from '../../networks/overlay/driver.ts';
 import { mtuOption } from '../../networks/settings/options.ts';
@@ -12,6 +11,8 @@ import type { WriteArguments } from '../leader/write-schemas.ts';
 import type { Draft } from '../state/draft.ts';
 import type { NetworkRecord } from '../state/records.ts';
 import type { View } from '../state/view.ts';
+import { refuseIngress } from './ingress.ts';
+import { freeSubnet, rangesIn } from './subnets.ts';
 
 const Texts = Type.Record(Type.String(), Type.String());
 
@@ -30,17 +31,16 @@ export const NewNetwork = Type.Object({
     }),
   ),
   attachable: Type.Optional(Type.Boolean()),
+  ingress: Type.Optional(Type.Boolean()),
 });
 
 const FIRST_VNI = 4096;
 const LAST_VNI = 0xff_ff_ff;
-/** The ranges of networks whose maker names none: the /24s of 10.0.0.0/8. */
-const [POOL_BASE, POOL_SIZE, SUBNETS] = [10n << 24n, 256n, 65_536n];
 
 /** POST /networks/create with the driver `overlay`. Returns the new id. Throws `invalid`, `conflict` and `forbidden`. */
 export function createNetwork(
   draft: Draft,
-  { name, labels, options, internal, ranges, attachable = false }: WriteArguments<'createNetwork'>,
+  { name, labels, options, internal, ranges, attachable = false, ingress = false }: WriteArguments<'createNetwork'>,
   now: Temporal.Instant,
 ): { id: string } {
   if (!isClusterName(name)) {
@@ -53,6 +53,7 @@ export function createNetwork(
     throw new EngineError('conflict', `network with name ${name} already exists`);
   }
   refuseUnknownOptions(options);
+  if (ingress) refuseIngress(draft, attachable);
   const at = now.toString();
   const network: NetworkRecord = {
     id: newClusterId(),
@@ -61,7 +62,7 @@ export function createNetwork(
     name,
     labels,
     internal,
-    ingress: false,
+    ingress,
     encrypted: false,
     options,
     vni: vniOf(draft, options),
@@ -100,11 +101,8 @@ function subnetsOf(
   name: string,
   ranges: WriteArguments<'createNetwork'>['ranges'],
 ): NetworkRecord['subnets'] {
-  const networks = [...view.all('network')].flatMap((network) => network.subnets.flatMap(rangeIn));
-  if (ranges.length === 0) {
-    const subnet = freeSubnet(view, networks);
-    return [{ subnet: cidrText(subnet), gateway: gatewayIn(subnet) }];
-  }
+  const networks = rangesIn(view);
+  if (ranges.length === 0) return [freeSubnet(view, networks)];
   return ranges.map((wanted) => {
     refuseIf(parseCidr(wanted.subnet)?.range.family === 6, 'overlay networks have addresses of IPv4 only');
     const { subnet, gateway } = addressesOf(name, wanted, { networks, machine: () => [], pools: [] });
@@ -116,24 +114,4 @@ function subnetsOf(
       ...(auxiliary !== undefined && { auxiliary }),
     };
   });
-}
-
-function rangeIn({ subnet }: { subnet: string }): Cidr[] {
-  const range = parseCidr(subnet)?.range;
-  return range === undefined ? [] : [range];
-}
-
-/** The first of the pool that no network has, and no node either: its tasks could not reach that node. */
-function freeSubnet(view: View, networks: readonly Cidr[]): Cidr {
-  const nodes = [...view.all('node')].flatMap(({ status }) => parseIp(status.address) ?? []);
-  for (let number = 0n; number < SUBNETS; number += 1n) {
-    const range: Cidr = { family: 4, base: POOL_BASE + number * POOL_SIZE, prefixLength: 24 };
-    if (networks.some((other) => overlaps(other, range)) || nodes.some((ip) => contains(range, ip))) continue;
-    return range;
-  }
-  throw new EngineError('failed', 'could not find an available, non-overlapping IPv4 address pool');
-}
-
-function gatewayIn(range: Cidr): string {
-  return cidrText({ ...range, base: range.base + 1n, prefixLength: 32 }).split('/')[0]!;
 }

@@ -26,6 +26,7 @@ function newNetwork({
   Options,
   Internal,
   Attachable,
+  Ingress,
   EnableIPv6,
   IPAM,
 }: CreateNetworkBody): WriteArguments<'createNetwork'> {
@@ -49,6 +50,7 @@ function newNetwork({
   return {
     ...{ name: Name ?? '', labels: Labels ?? {}, options: Options ?? {}, internal: Internal ?? false, ranges },
     attachable: Attachable ?? false,
+    ingress: Ingress ?? false,
   };
 }
 

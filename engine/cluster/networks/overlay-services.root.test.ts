@@ -135,7 +135,6 @@ suite('networks of a cluster, with services in them', { concurrency: false }, ()
       assert.match(answer.body.message, message);
     }
     assert.equal((await two!.engine.get('/networks/front')).status, 404);
-    assert.equal((await one!.engine.delete('/networks/ingress')).status, 403);
   });
 
   test('only tasks get into it', async () => {
@@ -217,5 +216,32 @@ suite('networks of a cluster, with services in them', { concurrency: false }, ()
     }
     assert.equal((await one!.engine.delete('/networks/front')).status, 204);
     assert.equal((await one!.engine.get('/networks/front')).status, 404);
+  });
+
+  test("a client's own network of published ports takes the place of the removed one", async () => {
+    assert.equal((await one!.engine.delete('/networks/ingress')).status, 204);
+    const body = { Name: 'entry', Driver: 'overlay', Ingress: true, IPAM: { Config: [{ Subnet: '10.99.0.0/24' }] } };
+    assert.equal((await one!.engine.post('/networks/create', body)).status, 201);
+    const inside = {
+      Name: 'inside',
+      TaskTemplate: { ContainerSpec: { Image: 'busybox' } },
+      Networks: [{ Target: 'entry' }],
+    };
+    const attached = await one!.engine.post<{ message: string }>('/services/create', inside);
+    assert.equal(attached.status, 400);
+    assert.match(attached.body.message, /Service cannot be explicitly attached to the ingress network "entry"$/);
+    const EndpointSpec = { Ports: [{ Protocol: 'tcp', TargetPort: 80, PublishedPort: 8081 }] };
+    await serves('entered', 2, { EndpointSpec });
+    const names = await namesOf('entered');
+
+    for (const host of all.hosts) {
+      await eventually(`port 8081 of ${host.name}`, async () => {
+        const seen = await onHost(host, 8081);
+        return seen.size === 2 && [...seen].every((name) => names.has(name)) ? true : undefined;
+      });
+    }
+    const { body: seen } = await three!.engine.get<NetworkWire>('/networks/entry');
+    assert.match(seen.Containers['ingress-sbox']!.IPv4Address, /^10\.99\.0\.\d+\/24$/);
+    assert.equal((await one!.engine.delete('/services/entered')).status, 200);
   });
 });

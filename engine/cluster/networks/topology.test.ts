@@ -116,7 +116,15 @@ suite('the networks of a cluster and their members', () => {
 
     const remove = (which: string) => (): void => change((draft) => removeNetwork(draft, { id: which }));
     assert.throws(remove(id), { kind: 'invalid', message: /is in use by service web$/ });
-    assert.throws(remove(ingress), { kind: 'forbidden' });
+    change((draft) => {
+      const web = draft.get('service', 'web')!;
+      const endpoint = {
+        mode: 'vip' as const,
+        ports: [{ protocol: 'tcp' as const, targetPort: 80, publishedPort: 0 }],
+      };
+      draft.put('service', { ...web, id: 'shown', spec: { ...web.spec, networks: [], endpoint } });
+    });
+    assert.throws(remove(ingress), { kind: 'invalid', message: /because service shown depends on it$/ });
     assert.throws(remove('nosuch'), { kind: 'notFound' });
     change((draft) => draft.delete('service', 'web'));
     remove(id)();

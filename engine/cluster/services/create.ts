@@ -3,6 +3,7 @@ import { randomName } from '../../lib/random-name.ts';
 import { refuseTakenPorts } from '../allocator/ports.ts';
 import { newClusterId } from '../ca/token.ts';
 import type { WriteArguments } from '../leader/write-schemas.ts';
+import { refuseWithoutIngress } from '../networks/ingress.ts';
 import { checkReferences } from '../secrets/references.ts';
 import type { Draft } from '../state/draft.ts';
 import { templateOf } from '../state/template.ts';
@@ -23,6 +24,7 @@ export function createService(
     );
   }
   checkReferences(draft, spec.template);
+  refuseWithoutIngress(draft, spec);
   refuseTakenPorts(draft, spec, undefined);
   const template = templateOf(id, spec);
   draft.put('template', template);

@@ -14,7 +14,11 @@ export function resolveNetworks(
   return networks.map(({ target, aliases }) => {
     const network = view.get('network', target) ?? view.all('network').find(({ name }) => name === target);
     if (network !== undefined && !network.ingress) return { target: network.id, aliases };
-    if (network !== undefined || local.list().some(({ id, name }) => id === target || name === target)) {
+    if (network !== undefined) {
+      const reason = `Service cannot be explicitly attached to the ingress network "${network.name}"`;
+      throw new EngineError('invalid', `rpc error: code = InvalidArgument desc = ${reason}`);
+    }
+    if (local.list().some(({ id, name }) => id === target || name === target)) {
       throw new EngineError(
         'forbidden',
         `The network ${target} cannot be used with services. Only networks scoped to the swarm can be used, such as those created with the overlay driver.`,

@@ -1,6 +1,7 @@
 import { EngineError } from '../../lib/errors.ts';
 import { refuseTakenPorts } from '../allocator/ports.ts';
 import type { WriteArguments } from '../leader/write-schemas.ts';
+import { refuseWithoutIngress } from '../networks/ingress.ts';
 import { sweepTemplates } from '../orchestrator/sweep.ts';
 import { checkReferences } from '../secrets/references.ts';
 import { refuseOldVersion, type Draft } from '../state/draft.ts';
@@ -17,6 +18,7 @@ export function updateService(draft: Draft, args: WriteArguments<'updateService'
   if (spec.name !== service.spec.name) throw unimplemented('renaming services is not supported');
   if (spec.mode.kind !== service.spec.mode.kind) throw unimplemented('service mode change is not allowed');
   checkReferences(draft, spec.template);
+  refuseWithoutIngress(draft, spec);
   refuseTakenPorts(draft, spec, service.id);
   const template = templateOf(service.id, spec);
   draft.put('template', template);

@@ -34,6 +34,11 @@ export type ClusterRecord = Readonly<
     /** Serial numbers (hexadecimal) of revoked certificates of peers, with the second in which they expire. */
     revokedPeers: readonly Readonly<{ serial: string; expires: number; revoked: number }>[];
     joinSecrets: Readonly<{ worker: string; manager: string }>;
+    /** Ranges from which networks without a range of their own are taken, and the length of their prefixes. */
+    addressPools?: readonly string[];
+    subnetSize?: number;
+    /** A client has removed the network `ingress`. */
+    ingressRemoved?: true;
     /** Digest of the key of secrets and configs, which is a file of each manager. */
     dataKey?: string;
   }

@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 
 import { issuerOf } from '../ca/certificates.ts';
 import { tokenOf } from '../ca/token.ts';
+import { DEFAULT_POOLS, DEFAULT_SUBNET_SIZE } from '../networks/subnets.ts';
 import type { ClusterRecord, ClusterSpec, Stored } from '../state/records.ts';
 
 /** GET /swarm without the tokens, as /info has it. */
@@ -14,8 +15,8 @@ export function presentCluster(cluster: Stored<'cluster'>): object {
     Spec: presentSpec(cluster.spec),
     TLSInfo: tlsInfo(cluster),
     RootRotationInProgress: false,
-    DefaultAddrPool: ['10.0.0.0/8'],
-    SubnetSize: 24,
+    DefaultAddrPool: cluster.addressPools ?? DEFAULT_POOLS,
+    SubnetSize: cluster.subnetSize ?? DEFAULT_SUBNET_SIZE,
     DataPathPort: 4789,
   };
 }

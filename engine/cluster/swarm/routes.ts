@@ -2,6 +2,7 @@ import type { AddRoutes } from '../../http/route-table.ts';
 import { parseStrictBoolean } from '../../http/values/strict-boolean.ts';
 import type { Cluster } from '../cluster.ts';
 import { clusterOf } from '../state/view.ts';
+import { readAddressPools } from './address-pools.ts';
 import { presentWithTokens } from './present.ts';
 import { InitBody, JoinBody, LeaveQuery, SpecBody, UpdateQuery } from './schema.ts';
 import { readSpec } from './spec.ts';
@@ -24,7 +25,8 @@ export const swarmRoutes =
       config: { needsBody: true },
       handler: async ({ body }, reply) => {
         const { ListenAddr: listen = '', AdvertiseAddr: advertise = '', ForceNewCluster: force = false, Spec } = body;
-        const id = await cluster.init({ listen, advertise, force, spec: readSpec(Spec ?? {}) });
+        const pools = readAddressPools(body.DefaultAddrPool ?? [], body.SubnetSize);
+        const id = await cluster.init({ listen, advertise, force, spec: readSpec(Spec ?? {}), pools });
         return reply.type('application/json').send(JSON.stringify(id));
       },
     });

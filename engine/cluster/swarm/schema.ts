@@ -37,6 +37,8 @@ export const InitBody = Type.Object({
   ListenAddr: text,
   AdvertiseAddr: text,
   ForceNewCluster: Type.Optional(Type.Boolean()),
+  DefaultAddrPool: orNull(Type.Array(Type.String())),
+  SubnetSize: whole,
   Spec: orNull(SpecBody),
 });
 
