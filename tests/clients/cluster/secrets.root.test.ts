@@ -200,6 +200,15 @@ suite('secrets and configs, beside dockerd', () => {
     });
   }
 
+  test('null as a reference is refused, where dockerd panics', async () => {
+    for (const field of ['Secrets', 'Configs']) {
+      const body = { TaskTemplate: { ContainerSpec: { Image: 'busybox', [field]: [null] } } };
+      const { status, raw } = await engines.ours.api.post('/services/create', body);
+      assert.equal(status, 400);
+      assert.match(raw.toString(), field === 'Secrets' ? /malformed secret reference/ : /invalid Config: either File/);
+    }
+  });
+
   test('docker’s command line says the same of both', async () => {
     const folders = { 'DIR/value': 'the value', 'DIR/template': '{{.Service.Name}}', 'DIR/stack.yml': STACK };
     const { ours, theirs } = await engines.both(async (side) => {
