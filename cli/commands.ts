@@ -341,6 +341,11 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'List the tasks of services, with the reasons of failures',
     load: async () => (await import('./cluster/services.ts')).serviceTasks,
   },
+  'service logs': {
+    section: 'Cluster',
+    summary: 'Show the output of all tasks of a service, or of one task',
+    load: async () => (await import('./cluster/service-logs.ts')).serviceLogs,
+  },
   'service inspect': {
     section: 'Cluster',
     summary: 'Show everything about services',

@@ -101,6 +101,7 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
       ls: 'service ls',
       list: 'service ls',
       ps: 'service ps',
+      logs: 'service logs',
       rm: 'service rm',
       remove: 'service rm',
       rollback: 'service rollback',

@@ -1,3 +1,5 @@
+import type { Readable } from 'node:stream';
+
 import type { Connection, Query } from './connection.ts';
 
 type Texts = Record<string, string>;
@@ -181,4 +183,13 @@ export async function listTasks(engine: Connection, query: Query = {}): Promise<
 /** GET /tasks/{ref}. */
 export async function inspectTask(engine: Connection, ref: string): Promise<TaskWire> {
   return await engine.call('GET', `/tasks/${encodeURIComponent(ref)}`);
+}
+
+/** GET /services/{id}/logs and /tasks/{id}/logs. */
+export async function taskLogs(
+  engine: Connection,
+  path: `/${'services' | 'tasks'}/${string}`,
+  query: Query,
+): Promise<Readable> {
+  return await engine.stream('GET', `${path}/logs`, { query, version: '1.29' });
 }

@@ -1,6 +1,7 @@
-import { Transform, type TransformCallback } from 'node:stream';
+import { Transform, type Readable, type TransformCallback } from 'node:stream';
 
 type OutputStream = 'stdout' | 'stderr';
+const HEADER_BYTES = 8;
 
 /** Splits a stream with 8-byte frame headers, and passes each piece to `write`. */
 export class FrameReader extends Transform {
@@ -45,4 +46,20 @@ export function unframe(bytes: Buffer): { stdout: string; stderr: string } {
     offset += 8 + size;
   }
   return { stdout: Buffer.concat(parts.stdout).toString(), stderr: Buffer.concat(parts.stderr).toString() };
+}
+
+/** The frames of a stream, each whole; the type is 1 for stdout, 2 for stderr, 3 for an error of the engine. */
+export async function* readFrames(stream: Readable): AsyncGenerator<Readonly<{ type: number; payload: Buffer }>> {
+  let rest = Buffer.alloc(0);
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    rest = Buffer.concat([rest, chunk]);
+    let at = 0;
+    while (rest.length - at >= HEADER_BYTES) {
+      const end = at + HEADER_BYTES + rest.readUInt32BE(at + 4);
+      if (rest.length < end) break;
+      yield { type: rest[at]!, payload: rest.subarray(at + HEADER_BYTES, end) };
+      at = end;
+    }
+    rest = rest.subarray(at);
+  }
 }

@@ -5,7 +5,8 @@ import { request, type IncomingMessage } from 'node:http';
 import { after, before, suite, test } from 'node:test';
 
 import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
-import { Services } from '@gantry/testing/cluster/services.ts';
+import { Services, type TaskWire } from '@gantry/testing/cluster/services.ts';
+import { refused, said } from '@gantry/testing/own-client.ts';
 
 const prints = (text: string): object => ({
   Command: ['sh', '-c', `${text}; trap "exit 0" TERM; sleep 100000 & wait`],
@@ -134,6 +135,19 @@ suite('logs of services across nodes', { concurrency: false }, () => {
     const { stdout, code, stderr } = await leader!.engine.docker('service', 'logs', 'web');
     assert.equal(code, 0, stderr);
     for (const { name } of hosts.hosts) assert.match(stdout, new RegExp(`^web\\.\\w+\\.\\w+@${name} +\\| out$`, 'm'));
+  });
+
+  test("gantry's command line names the tasks", async () => {
+    const lines = await said(leader!.engine, 'service', 'logs', 'web');
+    for (const { name } of hosts.hosts) {
+      assert.match(lines, new RegExp(`^web\\.\\w+\\.\\w{12}@${name} +\\| out$`, 'm'));
+    }
+    const [{ ID }] = (await services.tasks('web')) as [TaskWire];
+    assert.equal(await said(leader!.engine, 'service', 'logs', '--raw', ID), 'out');
+    const time = await said(leader!.engine, 'service', 'logs', '-t', '--no-resolve', ID);
+    assert.match(time, /^\d{4}-\S+Z \w{12}@\w{25} +\| out$/);
+    const { stderr } = await refused(leader!.engine, 'service', 'logs', 'nope');
+    assert.match(stderr, /no such task or service: nope/);
   });
 
   test('a follower sees the lines of tasks that come later, and none twice', async () => {
