@@ -10,6 +10,12 @@ import { endProcess, startDaemonProcess } from './daemon-process.ts';
 
 const execute = promisify(execFile);
 
+/**
+ * A folder with the programs of another dockerd (`dockerd`, `containerd`, `docker-init`, `docker-proxy`), which is then the
+ * judge of all comparisons: for runs by hand. Undefined: the machine's own, version 20.10.
+ */
+export const NEWER_JUDGE = process.env['GANTRY_JUDGE'];
+
 /** dockerd leaves its host namespace mounted, and in a chroot its data folder. */
 export async function unmountBelow(directory: string): Promise<void> {
   const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
@@ -92,15 +98,24 @@ async function launch(
   const socketPath = join(directory, 'docker.sock');
   const command = [
     ...within,
-    '/usr/sbin/dockerd',
+    ...program(),
     `--host=unix://${socketPath}`,
     `--data-root=${directory}/data`,
     `--exec-root=${directory}/exec`,
     `--pidfile=${directory}/pid`,
-    ...(within.length === 0 ? sharedContainerd(directory) : []), // which knows no mounts of another namespace
+    ...(within.length === 0 && NEWER_JUDGE === undefined ? sharedContainerd(directory) : []), // which knows no mounts of another namespace
     ...flags,
   ];
   return await startDaemonProcess(command, socketPath, join(directory, 'log'), netns);
+}
+
+function program(): string[] {
+  if (NEWER_JUDGE === undefined) return ['/usr/sbin/dockerd'];
+  const programs = [
+    `--init-path=${join(NEWER_JUDGE, 'docker-init')}`,
+    `--userland-proxy-path=${join(NEWER_JUDGE, 'docker-proxy')}`,
+  ];
+  return ['env', `PATH=${NEWER_JUDGE}:${process.env.PATH}`, join(NEWER_JUDGE, 'dockerd'), ...programs];
 }
 
 /** Its own containerd has to listen within 15 seconds, which an emulated machine does not always manage. */

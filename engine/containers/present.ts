@@ -50,7 +50,11 @@ export function presentSummary(container: Container, around: Around): Summary {
     Labels: config.Labels,
     State: wireStatus(state),
     Status: statusText(container, around),
-    HostConfig: { NetworkMode: hostConfig.NetworkMode },
+    ...(around.health && { Health: { Status: around.health.status, FailingStreak: around.health.failingStreak } }),
+    HostConfig: {
+      NetworkMode: hostConfig.NetworkMode,
+      ...(hostConfig.Annotations && { Annotations: hostConfig.Annotations }),
+    },
     NetworkSettings: { Networks: presentEndpoints(member) },
     Mounts: container.mounts.map(presentMount),
   };

@@ -4,7 +4,6 @@ import { Type } from 'typebox';
 
 import type { Engine } from '../engine.ts';
 import type { Reply } from '../http/reply.ts';
-import type { ApiRequest } from '../http/request.ts';
 import type { AddRoutes } from '../http/route-table.ts';
 import { clientGone } from '../http/streams/client-gone.ts';
 import { hijack, rawStreamType, wantsUpgrade } from '../http/streams/hijack.ts';
@@ -16,6 +15,7 @@ import { answerFor } from '../http/versions/steps.ts';
 import { parsePlatform } from '../images/configuration/platform.ts';
 import { OneAtATime } from '../lib/concurrency/one-at-a-time.ts';
 import { EngineError, refuseIf } from '../lib/errors.ts';
+import { signalNumber } from '../lib/notations/signal-number.ts';
 import { createContainer } from './lifecycle/create.ts';
 import { killContainer } from './lifecycle/kill.ts';
 import { pauseContainer, unpauseContainer } from './lifecycle/pause.ts';
@@ -24,7 +24,7 @@ import { removeContainer } from './lifecycle/remove.ts';
 import { renameContainer } from './lifecycle/rename.ts';
 import { resizeContainer } from './lifecycle/resize.ts';
 import { restartContainer } from './lifecycle/restart.ts';
-import { stopContainer } from './lifecycle/stop.ts';
+import { stopContainer, type StopOptions } from './lifecycle/stop.ts';
 import { updateContainer } from './lifecycle/update.ts';
 import { beginWait, type LastRun, type WaitCondition } from './lifecycle/wait.ts';
 import { removeLink } from './links/links.ts';
@@ -88,8 +88,9 @@ export const containerRoutes =
         const gone = new AbortController();
         const { follow = false } = request.query;
         const read = readContainerLog(engine, prepared, follow, gone.signal);
-        if (wantsUpgrade(request.raw)) await sendUpgraded(hijack(request, reply), read, gone);
-        else await sendStreamed(request, reply, read, gone, !follow);
+        const { Tty: tty } = prepared.container.config;
+        if (wantsUpgrade(request.raw)) await sendUpgraded(hijack(request, reply, { tty }), read, gone);
+        else await sendStreamed(reply, read, gone, { contentType: rawStreamType(request, { tty }), isReady: !follow });
       },
     });
 
@@ -130,7 +131,7 @@ export const containerRoutes =
     http.post('/containers/:ref/stop', {
       schema: { params: wire.ContainerRef, querystring: wire.StopQuery, response: { 204: Type.Null() } },
       handler: async ({ params, query }, reply) => {
-        await stopContainer(engine, params.ref, query.t);
+        await stopContainer(engine, params.ref, stopOptions(query));
         return reply.code(204).send(null);
       },
     });
@@ -139,7 +140,7 @@ export const containerRoutes =
       schema: { params: wire.ContainerRef, querystring: wire.StopQuery, response: { 204: Type.Null() } },
       config: { errors: wrongState },
       handler: async ({ params, query }, reply) => {
-        await restartContainer(engine, params.ref, query.t);
+        await restartContainer(engine, params.ref, stopOptions(query));
         return reply.code(204).send(null);
       },
     });
@@ -191,7 +192,8 @@ export const containerRoutes =
       schema: { params: wire.ContainerRef, querystring: wire.AttachQuery },
       handler: async (request, reply) => {
         const attach = prepareAttach(engine, request.params.ref, request.query);
-        await attachContainer(engine, attach, () => hijack(request, reply));
+        const { Tty: tty } = attach.container.config;
+        await attachContainer(engine, attach, () => hijack(request, reply, { tty }));
       },
     });
 
@@ -242,6 +244,10 @@ export const containerRoutes =
     });
   };
 
+function stopOptions({ t, signal = '' }: wire.StopQuery): StopOptions {
+  return { graceSeconds: t, signal: signal === '' ? undefined : signalNumber(signal) };
+}
+
 function waitCondition(text = ''): WaitCondition {
   if (text === '' || text === 'not-running') return 'not-running';
   if (text === 'next-exit' || text === 'removed') return text;
@@ -254,13 +260,12 @@ function waitResult(last: LastRun | undefined): wire.WaitResult {
 }
 
 async function sendStreamed(
-  request: ApiRequest,
   reply: Reply,
   pieces: AsyncIterable<Buffer>,
   gone: AbortController,
-  isReady = false,
+  options: { contentType: string; isReady: boolean },
 ): Promise<void> {
-  const { output, signal } = openStream(reply, { contentType: rawStreamType(request), isReady });
+  const { output, signal } = openStream(reply, options);
   signal.addEventListener('abort', () => gone.abort());
   await deliver(pieces, output);
   output.end();

@@ -47,6 +47,11 @@ export const UpdateBody = Type.Object(
     MemoryReservation: of.MemoryReservation,
     KernelMemory: of.KernelMemory,
     PidsLimit: of.PidsLimit,
+    BlkioWeightDevice: of.BlkioWeightDevice,
+    BlkioDeviceReadBps: of.BlkioDeviceReadBps,
+    BlkioDeviceWriteBps: of.BlkioDeviceWriteBps,
+    BlkioDeviceReadIOps: of.BlkioDeviceReadIOps,
+    BlkioDeviceWriteIOps: of.BlkioDeviceWriteIOps,
     RestartPolicy: of.RestartPolicy,
   }))(HostConfigBody),
 );
@@ -67,7 +72,11 @@ export type ListQuery = Static<typeof ListQuery>;
 
 export const InspectQuery = Type.Object({ size: Type.Optional(Type.Boolean({ default: false })) });
 export const StartQuery = Type.Object({ detachKeys: Type.Optional(Type.String()) });
-export const StopQuery = Type.Object({ t: Type.Optional(Type.Integer({ description: 'Seconds until SIGKILL' })) });
+export const StopQuery = Type.Object({
+  t: Type.Optional(Type.Integer({ description: 'Seconds until SIGKILL' })),
+  signal: Type.Optional(Type.String({ description: 'Name or number, instead of the stop signal' })),
+});
+export type StopQuery = Static<typeof StopQuery>;
 export const KillQuery = Type.Object({ signal: Type.Optional(Type.String({ description: 'Name or number' })) });
 export const RenameQuery = Type.Object({ name: Type.Optional(Type.String()) });
 export const TopQuery = Type.Object({ ps_args: Type.Optional(Type.String({ default: '-ef' })) });
@@ -109,7 +118,11 @@ export const Summary = Type.Object({
   Labels: Type.Record(Type.String(), Type.String()),
   State: Type.String(),
   Status: Type.String(),
-  HostConfig: Type.Object({ NetworkMode: Type.String() }),
+  Health: Type.Optional(Type.Object({ Status: Type.String(), FailingStreak: Type.Integer() })),
+  HostConfig: Type.Object({
+    NetworkMode: Type.String(),
+    Annotations: Type.Optional(Type.Record(Type.String(), Type.String())),
+  }),
   NetworkSettings: Type.Object({ Networks: Endpoints }),
   Mounts: Type.Array(Mount),
 });

@@ -33,6 +33,8 @@ const MountPoint = Type.Object({
   options: Type.Optional(Type.String()),
   /** False: without mounts below the source. */
   recursive: Type.Optional(Type.Literal(false)),
+  /** Whether mounts below the source are read-only too, if this one is. Undefined: not. */
+  readOnlyBelow: Type.Optional(Type.Boolean()),
   /** Whether a missing folder is an error, and not created. */
   mustExist: Type.Optional(Type.Boolean()),
 });

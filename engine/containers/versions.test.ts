@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { testErrorStatuses, testSteps } from '@gantry/testing/steps.contract.ts';
 
 import { MAC_IS_DEPRECATED } from './networks/requested-networks.ts';
+import { DRIVER_IS_IGNORED } from './settings/mounts/requested-mounts.ts';
 import {
   createSteps,
   inspectForm,
@@ -26,7 +27,14 @@ const shown = {
 
 testSteps('createSteps', createSteps, [
   { below: '1.52', request: { now: { MacAddress: 'a' }, older: { MacAddress: 'a', countsContainerMac: true } } },
-  { below: '1.48', request: { now: {}, older: { takesInterfaceSysctls: true } } },
+  {
+    below: '1.48',
+    request: { now: {}, older: { takesInterfaceSysctls: true } },
+    response: {
+      now: { Id: 'x', Warnings: ['one', DRIVER_IS_IGNORED] },
+      older: { Id: 'x', Warnings: ['one'] },
+    },
+  },
   {
     below: '1.44',
     request: {
@@ -36,6 +44,31 @@ testSteps('createSteps', createSteps, [
     response: {
       now: { Id: 'a', Warnings: [MAC_IS_DEPRECATED, 'another'] },
       older: { Id: 'a', Warnings: ['another'] },
+    },
+  },
+  {
+    below: '1.44',
+    request: { now: { Image: 'busybox' }, older: { Image: 'busybox', readOnlyIsFlat: true } },
+  },
+  {
+    below: '1.42',
+    request: {
+      now: {
+        HostConfig: {
+          Mounts: [
+            { Type: 'bind', TmpfsOptions: {}, VolumeOptions: {} },
+            { Type: 'tmpfs', TmpfsOptions: {}, VolumeOptions: {} },
+          ],
+        },
+      },
+      older: {
+        HostConfig: {
+          Mounts: [
+            { Type: 'bind', VolumeOptions: {} },
+            { Type: 'tmpfs', TmpfsOptions: {} },
+          ],
+        },
+      },
     },
   },
   {
@@ -88,6 +121,13 @@ test('createSteps: the IPC namespace of a body without HostConfig, and one that 
 });
 
 testSteps('updateSteps', updateSteps, [
+  {
+    below: '1.55',
+    request: {
+      now: { Memory: 1, BlkioWeight: 10, BlkioWeightDevice: [], BlkioDeviceReadBps: [{ Path: '/x', Rate: 1 }] },
+      older: { Memory: 1, BlkioWeight: 10 },
+    },
+  },
   { below: '1.40', request: { now: { Memory: 1, PidsLimit: 5 }, older: { Memory: 1 } } },
 ]);
 

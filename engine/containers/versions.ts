@@ -6,16 +6,19 @@ import { withNamesAsAliases, withoutNames } from '../networks/versions.ts';
 import { MAC_IS_DEPRECATED, type NetworkDefaults } from './networks/requested-networks.ts';
 import type { InspectForm } from './queries/inspect.ts';
 import type { CreateBody, Created, Inspect, Summary, UpdateBody, WaitResult } from './schema.ts';
-import type { HostConfigBody } from './settings/host-config/host-config-schema.ts';
+import type { HostConfigBody, MountSpec } from './settings/host-config/host-config-schema.ts';
+import { DRIVER_IS_IGNORED, type MountDefaults } from './settings/mounts/requested-mounts.ts';
 import type { NetworkCounters, Stats } from './stats/schema.ts';
 
-type CreateRequest = CreateBody & NetworkDefaults;
+type CreateRequest = CreateBody & NetworkDefaults & MountDefaults;
 
 /** Newest first; each applies to requests of older versions. */
 export const createSteps: Steps<CreateRequest, Created> = [
   { below: '1.52', request: countContainerMac },
-  { below: '1.48', request: takeInterfaceSysctls },
+  { below: '1.48', request: takeInterfaceSysctls, response: withoutDriverWarning },
   { below: '1.44', request: withoutEndpointMacs, response: withoutMacWarning },
+  { below: '1.44', request: readOnlyBindsStayFlat },
+  { below: '1.42', request: dropForeignMountOptions },
   { below: '1.40', request: ofBefore140 },
   { below: '1.25', request: clientRemoves },
 ];
@@ -42,7 +45,10 @@ export const listSteps: Steps<unknown, Summary[]> = [
 
 export const statsSteps: Steps<unknown, Stats> = [{ below: '1.21', response: oneNetwork }];
 
-export const updateSteps: Steps<UpdateBody> = [{ below: '1.40', request: withoutPidsLimit }];
+export const updateSteps: Steps<UpdateBody> = [
+  { below: '1.55', request: withoutDeviceLimits },
+  { below: '1.40', request: withoutPidsLimit },
+];
 
 export const waitSteps: Steps<unknown, WaitResult> = [{ below: '1.34', response: codeAlone }];
 
@@ -78,6 +84,31 @@ function withoutMacWarning({ Id, Warnings }: Created): Created {
   return { Id, Warnings: Warnings.filter((warning) => warning !== MAC_IS_DEPRECATED) };
 }
 
+function withoutDriverWarning({ Id, Warnings }: Created): Created {
+  return { Id, Warnings: Warnings.filter((warning) => warning !== DRIVER_IS_IGNORED) };
+}
+
+/** For older clients, the mounts below a read-only one stay writable. */
+function readOnlyBindsStayFlat(body: CreateRequest): CreateRequest {
+  return { ...body, readOnlyIsFlat: true };
+}
+
+/** Older daemons ignored these options of another type; the others were refused at all times. */
+function dropForeignMountOptions({ HostConfig, ...body }: CreateRequest): CreateRequest {
+  const { Mounts } = HostConfig ?? {};
+  if (!Mounts) return HostConfig === undefined ? body : { ...body, HostConfig };
+  return { ...body, HostConfig: { ...HostConfig, Mounts: Mounts.map(withoutForeignOptions) } };
+}
+
+function withoutForeignOptions({ TmpfsOptions, VolumeOptions, ...mount }: MountSpec): MountSpec {
+  const isTmpfs = mount.Type === 'tmpfs';
+  return {
+    ...mount,
+    ...(isTmpfs && TmpfsOptions && { TmpfsOptions }),
+    ...(!isTmpfs && VolumeOptions && { VolumeOptions }),
+  };
+}
+
 /** Containers of older clients can share their IPC namespace, and have no limit of TCP buffers. */
 function ofBefore140({ HostConfig, ...body }: CreateRequest): CreateRequest {
   return HostConfig === undefined ? fieldsBefore140(body) : { ...body, HostConfig: fieldsBefore140(HostConfig) };
@@ -98,6 +129,12 @@ function clientRemoves({ HostConfig, AutoRemove: _beside, ...body }: CreateReque
 /** The field came later to updates than to creations. */
 function withoutPidsLimit({ PidsLimit: _later, ...body }: UpdateBody): UpdateBody {
   return body;
+}
+
+/** Limits of single block devices came later to updates than to creations. */
+function withoutDeviceLimits(body: UpdateBody): UpdateBody {
+  const devices = new Set(Object.keys(body).filter((field) => /^Blkio.*Device/.test(field)));
+  return Object.fromEntries(Object.entries(body).filter(([field]) => !devices.has(field)));
 }
 
 /** Older clients know no reason beside the code. */

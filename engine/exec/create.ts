@@ -32,6 +32,7 @@ export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Ex
     command,
     user,
     tty: body.Tty ?? false,
+    size: body.Tty === true ? terminalSize(body.ConsoleSize) : undefined,
     privileged: body.Privileged ?? false,
     openStdin: body.AttachStdin ?? false,
     openStdout: body.AttachStdout ?? false,
@@ -46,6 +47,11 @@ export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Ex
     emitContainer(engine.events, `exec_create: ${commandLine(exec)}`, container, { execID: exec.id });
   });
   return exec;
+}
+
+/** A terminal's size of height and width; undefined where one is missing. */
+export function terminalSize([height = 0, width = 0]: readonly number[] = []): Exec['size'] {
+  return height > 0 && width > 0 ? { height, width } : undefined;
 }
 
 /**

@@ -2,7 +2,7 @@ import { ContainerRef, ResizeQuery } from '../containers/schema.ts';
 import type { Engine } from '../engine.ts';
 import type { AddRoutes } from '../http/route-table.ts';
 import { hijack } from '../http/streams/hijack.ts';
-import { createExec } from './create.ts';
+import { createExec, terminalSize } from './create.ts';
 import { presentExec } from './present.ts';
 import { resizeExec } from './resize.ts';
 import { ExecCreateBody, ExecCreated, ExecId, ExecInspect, ExecStartBody } from './schema.ts';
@@ -25,13 +25,13 @@ export const execRoutes =
     http.post('/exec/:id/start', {
       schema: { params: ExecId, body: ExecStartBody },
       handler: async (request, reply) => {
-        const { Detach: detached = false, Tty: tty = false } = request.body;
-        const claimed = claimExec(engine, request.params.id);
+        const { Detach: detached = false, Tty: tty = false, ConsoleSize } = request.body;
+        const claimed = claimExec(engine, request.params.id, terminalSize(ConsoleSize));
         if (detached) {
           await runExec(engine, claimed);
           return reply.code(200).send();
         }
-        await runSession(engine, claimed, tty, hijack(request, reply));
+        await runSession(engine, claimed, tty, hijack(request, reply, { tty }));
       },
     });
 

@@ -2,6 +2,9 @@ import { Type, type Static } from 'typebox';
 
 export const ExecId = Type.Object({ id: Type.String() });
 
+/** Height and width of the terminal, in characters; without a terminal it is ignored. */
+const ConsoleSize = Type.Array(Type.Integer({ minimum: 0, maximum: 65_535 }));
+
 export const ExecCreateBody = Type.Object({
   AttachStdin: Type.Optional(Type.Boolean()),
   AttachStdout: Type.Optional(Type.Boolean()),
@@ -11,6 +14,7 @@ export const ExecCreateBody = Type.Object({
   Cmd: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
   Privileged: Type.Optional(Type.Boolean()),
   User: Type.Optional(Type.String()),
+  ConsoleSize: Type.Optional(ConsoleSize),
   Env: Type.Optional(Type.Array(Type.String(), { description: 'Of newer clients' })),
   WorkingDir: Type.Optional(Type.String({ description: 'Of newer clients' })),
 });
@@ -21,6 +25,7 @@ export const ExecCreated = Type.Object({ Id: Type.String(), Warnings: Type.Array
 export const ExecStartBody = Type.Object({
   Detach: Type.Optional(Type.Boolean()),
   Tty: Type.Optional(Type.Boolean()),
+  ConsoleSize: Type.Optional(ConsoleSize),
 });
 
 export const ExecInspect = Type.Object({

@@ -40,8 +40,11 @@ export type Claimed = Readonly<{ exec: Exec; container: Container }>;
 /** The exit code of dockerd 20.10 for every failed start, a missing command included. */
 const NOT_STARTED_CODE = 126;
 
-/** Makes all checks before the connection is taken over, and claims the exec: it can be started once. */
-export function claimExec(engine: ExecNeeds, ref: string): Claimed {
+/**
+ * Makes all checks before the connection is taken over, and claims the exec: it can be started once. `size` replaces that
+ * of the creation.
+ */
+export function claimExec(engine: ExecNeeds, ref: string, size?: Exec['size']): Claimed {
   prepareMoves();
   const { id, containerId } = engine.execs.find(ref);
   const { container } = findAlive(engine, containerId);
@@ -49,7 +52,9 @@ export function claimExec(engine: ExecNeeds, ref: string): Claimed {
     throw new EngineError('conflict', `Container ${container.id} is paused, unpause the container before exec`);
   }
   const exec = engine.db.transaction(() => {
-    const claimed = engine.execs.change(id, starting);
+    const claimed = engine.execs.change(id, (current) =>
+      starting(current.tty && size !== undefined ? { ...current, size } : current),
+    );
     emitContainer(engine.events, `exec_start: ${commandLine(claimed)}`, container, { execID: id });
     return claimed;
   });

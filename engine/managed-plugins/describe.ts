@@ -87,6 +87,8 @@ export function describePlugin(config: PluginConfig, around: Around): SpecDescri
       .map((path) => ({ path, inContainer: path, access: 'rwm' })),
     deviceRules: Linux?.AllowAllDevices ? ['a *:* rwm'] : [],
     sysctls: {},
+    annotations: {},
+    writableCgroups: false,
     maskedPaths: undefined,
     readonlyPaths: undefined,
     seccomp: 'unconfined', // as in docker: the privileges say what a plugin may do

@@ -25,6 +25,8 @@ export type ProcessDescription = Readonly<{
   appArmorProfile: string;
   oomScoreAdj: number;
   ulimits: Ulimits;
+  /** The runtime's own, if undefined. */
+  umask?: number | undefined;
 }>;
 
 /** Paths of namespaces to join; undefined is a new one, `host` is the host's. */
@@ -42,6 +44,8 @@ export type DescribedMount = Readonly<{
   options?: string;
   /** False: without the mounts below the source. */
   recursive?: false;
+  /** Whether the mounts below the source are read-only too, if this one is. */
+  readOnlyBelow?: boolean;
 }>;
 
 export type ThrottledDevice = Readonly<{ path: string; rate: number }>;
@@ -106,6 +110,10 @@ export type SpecDescription = Readonly<{
   /** Such as `c 10:200 rwm`. */
   deviceRules: readonly string[];
   sysctls: Readonly<Record<string, string>>;
+  /** For the runtime and its hooks. */
+  annotations: Readonly<Record<string, string>>;
+  /** Whether /sys/fs/cgroup is writable, as for a privileged one. */
+  writableCgroups: boolean;
   /** Undefined: the usual ones. */
   maskedPaths: readonly string[] | undefined;
   readonlyPaths: readonly string[] | undefined;

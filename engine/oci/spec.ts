@@ -36,6 +36,7 @@ export function ociSpec(description: SpecDescription): object {
   return {
     ociVersion: '1.0.2',
     annotations: {
+      ...description.annotations,
       ...(seccomp !== undefined && compiledSeccomp(seccomp)),
       ...(description.cgroup.bySystemd && annotationsForSystemd(description)),
     },
@@ -67,11 +68,12 @@ export function ociProcess(
   kind: 'container' | 'exec',
   capabilities = grantedCapabilities(process.capabilities),
 ): object {
-  const { args, env, cwd, terminal, size, user, noNewPrivileges, oomScoreAdj, ulimits, appArmorProfile } = process;
+  const { args, env, cwd, terminal, size, user, umask, noNewPrivileges, oomScoreAdj, ulimits, appArmorProfile } =
+    process;
   if (isTooLong(process)) throw tooLong(kind, args[0]);
   const isRoot = user.uid === 0;
   return {
-    user: { uid: user.uid, gid: user.gid, additionalGids: user.additionalGids },
+    user: { uid: user.uid, gid: user.gid, additionalGids: user.additionalGids, ...(umask !== undefined && { umask }) },
     capabilities: {
       bounding: capabilities,
       permitted: isRoot ? capabilities : [],

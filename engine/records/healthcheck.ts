@@ -6,6 +6,7 @@ export const Healthcheck = Type.Object({
   Interval: Type.Optional(Type.Integer({ description: 'Nanoseconds; 0 inherits' })),
   Timeout: Type.Optional(Type.Integer({ description: 'Nanoseconds; 0 inherits' })),
   StartPeriod: Type.Optional(Type.Integer({ description: 'Nanoseconds; 0 inherits' })),
+  StartInterval: Type.Optional(Type.Integer({ description: 'Nanoseconds, in the start period; 0 inherits' })),
   Retries: Type.Optional(Type.Integer({ description: '0 inherits' })),
 });
 export type Healthcheck = Static<typeof Healthcheck>;

@@ -26,6 +26,7 @@ function sample(more: Partial<Stats>): Stats {
   });
   return {
     ...{ read: '', preread: '', num_procs: 0, storage_stats: {}, name: '/web', id: 'a'.repeat(64) },
+    os_type: 'linux',
     pids_stats: { current: 3 },
     blkio_stats: {
       io_service_bytes_recursive: [

@@ -88,7 +88,9 @@ export async function stopTask(engine: AgentNeeds, task: AgentTask): Promise<voi
   await leaveTaskNetworks(engine, task);
   const graceNs = task.made?.container.stopGracePeriodNs;
   try {
-    await stopContainer(engine, container.id, graceNs === undefined ? undefined : Math.trunc(graceNs / 1e9), 'user');
+    await stopContainer(engine, container.id, {
+      graceSeconds: graceNs === undefined ? undefined : Math.trunc(graceNs / 1e9),
+    });
   } catch (error) {
     if (!(error instanceof EngineError && (error.kind === 'notModified' || error.kind === 'notFound'))) throw error;
   }

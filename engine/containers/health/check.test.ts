@@ -10,18 +10,27 @@ test('a check has dockerd’s defaults', () => {
     intervalMs: 30_000,
     timeoutMs: 30_000,
     startPeriodMs: 0,
+    startIntervalMs: 5000,
     retries: 3,
   });
 });
 
 test('a check has the settings of the request', () => {
-  const Healthcheck = { Test: ['CMD-SHELL', 'x || y'], Interval: 1.5e9, Timeout: 1e6, StartPeriod: 2e9, Retries: 7 };
+  const Healthcheck = {
+    Test: ['CMD-SHELL', 'x || y'],
+    Interval: 1.5e9,
+    Timeout: 1e6,
+    StartPeriod: 2e9,
+    Retries: 7,
+    StartInterval: 3e9,
+  };
 
   assert.deepEqual(checkOf({ Healthcheck }), {
     command: ['/bin/sh', '-c', 'x || y'],
     intervalMs: 1500,
     timeoutMs: 1,
     startPeriodMs: 2000,
+    startIntervalMs: 3000,
     retries: 7,
   });
 });

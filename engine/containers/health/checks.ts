@@ -124,10 +124,19 @@ export class HealthChecks implements Disposable {
 
   #later(watch: Watch): void {
     if (!this.#isCurrent(watch)) return;
-    watch.timer = this.#engine.clock.after(watch.check.intervalMs, () => {
+    watch.timer = this.#engine.clock.after(this.#intervalOf(watch), () => {
       this.#due.push(watch);
       this.#beginDue();
     });
+  }
+
+  #intervalOf({ id, check }: Watch): number {
+    const { clock, containers, healthStore } = this.#engine;
+    const state = containers.get(id)?.state;
+    const isStarting = healthStore.get(id)?.status === 'starting' && state !== undefined && isAlive(state);
+    if (!isStarting || check.startPeriodMs === 0) return check.intervalMs;
+    const age = state.startedAt.until(clock.now()).total('milliseconds');
+    return age < check.startPeriodMs ? check.startIntervalMs : check.intervalMs;
   }
 
   #beginDue(): void {

@@ -6,7 +6,9 @@ import { afterResult, atStart, markUnhealthy } from './outcome.ts';
 import type { CheckResult, Health } from './store.ts';
 
 const startedAt = Temporal.Instant.from('2024-01-01T00:00:00Z');
-const check: Check = { command: ['true'], intervalMs: 1, timeoutMs: 1, startPeriodMs: 10_000, retries: 2 };
+const check: Check = {
+  ...{ command: ['true'], intervalMs: 1, timeoutMs: 1, startPeriodMs: 10_000, startIntervalMs: 1, retries: 2 },
+};
 
 /** `[seconds after the start, exit code]`. */
 function after(results: readonly (readonly [number, number])[], from = atStart('one', undefined)): Health {

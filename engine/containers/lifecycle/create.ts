@@ -34,7 +34,13 @@ import { completeHostConfig } from '../settings/host-config/host-config.ts';
 import { hostConfigOf } from '../settings/host-config/old-fields.ts';
 import { writableLimit } from '../settings/host-config/writable-limit.ts';
 import { withoutUnsupported } from '../settings/limits/supported-limits.ts';
-import { checkVolumeDrivers, requestedMounts, withSource } from '../settings/mounts/requested-mounts.ts';
+import {
+  checkVolumeDrivers,
+  requestedMounts,
+  volumeWarnings,
+  withSource,
+  type MountDefaults,
+} from '../settings/mounts/requested-mounts.ts';
 import { copyUpVolumes } from '../settings/mounts/volume-copy-up.ts';
 import { resolveOtherContainers } from '../settings/other-containers.ts';
 import { makeWorkingDirectory } from '../settings/working-directory.ts';
@@ -63,7 +69,7 @@ type Origin = Readonly<{
  */
 export async function createContainer(
   engine: Needs,
-  body: CreateBody & NetworkDefaults,
+  body: CreateBody & NetworkDefaults & MountDefaults,
   name?: string,
   { ofBuild = false, needsFiles = false, platform }: Origin = {},
 ): Promise<{ container: Container; warnings: string[] }> {
@@ -101,7 +107,7 @@ type Checked = {
 /** All checks of a request, before the first change. */
 function checkCreation(
   engine: Needs,
-  read: CreateBody & NetworkDefaults,
+  read: CreateBody & NetworkDefaults & MountDefaults,
   { name, platform }: { name: string | undefined; platform: Platform | undefined },
 ): Checked {
   const id = newId();
@@ -131,8 +137,11 @@ function checkCreation(
   const limitBytes = writableLimit(hostConfig.StorageOpt);
   if (limitBytes !== undefined) engine.layers.writable.limits.check(NO_QUOTAS);
   checkUser({ user: config.User, groupAdd: hostConfig.GroupAdd ?? [] });
-  const { dataRoot } = engine.config;
-  const requested = requestedMounts(engine.containers, hostConfig, Object.keys(config.Volumes ?? {}), dataRoot);
+  append(warnings, volumeWarnings(hostConfig));
+  const requested = requestedMounts(engine.containers, hostConfig, Object.keys(config.Volumes ?? {}), {
+    dataRoot: engine.config.dataRoot,
+    readOnlyIsFlat: read.readOnlyIsFlat,
+  });
   const described: Container = {
     id,
     name: nameOf(engine.containers, name),

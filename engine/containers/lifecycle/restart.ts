@@ -1,17 +1,17 @@
 import { EngineError } from '../../lib/errors.ts';
 import { emitIfThere } from '../container-events.ts';
 import { startContainer, type StartNeeds } from '../runs/start.ts';
-import { stopContainer, type StopNeeds } from './stop.ts';
+import { stopContainer, type StopNeeds, type StopOptions } from './stop.ts';
 
 /** Stops a running container, and starts it. Specification, endpoint 12. */
 export async function restartContainer(
   engine: StartNeeds & StopNeeds,
   ref: string,
-  graceSeconds?: number,
+  options: StopOptions = {},
 ): Promise<void> {
   const { id } = engine.containers.find(ref);
   using _bridged = engine.runs.of(id).bridge(); // AutoRemove does not count between stop and start
-  await unlessSoAlready(async () => await stopContainer(engine, id, graceSeconds));
+  await unlessSoAlready(async () => await stopContainer(engine, id, options));
   await unlessSoAlready(async () => await startContainer(engine, id)); // another client may have been faster
   emitIfThere(engine, 'restart', id);
 }

@@ -14,8 +14,13 @@ export type StopNeeds = Pick<Engine, 'clock' | 'config' | 'containers' | 'events
 const DEFAULT_GRACE_SECONDS = 10;
 const SIGKILL = 9;
 
-/** The origin of a stop: after one by a user, the next daemon does not start the container. */
-type Stopper = 'user' | 'daemon';
+/** The options of a stop; a signal or a grace period that is missing is the container's. */
+export type StopOptions = Readonly<{
+  graceSeconds?: number | undefined;
+  signal?: number | undefined;
+  /** The origin of the stop: after one by a user, the next daemon does not start the container. */
+  by?: 'user' | 'daemon';
+}>;
 
 /**
  * Sends the stop signal, and SIGKILL to processes that are still alive after `graceSeconds`; a negative number waits
@@ -26,14 +31,13 @@ type Stopper = 'user' | 'daemon';
 export async function stopContainer(
   engine: StopNeeds,
   ref: string,
-  graceSeconds?: number,
-  by: Stopper = 'user',
+  { graceSeconds, signal, by = 'user' }: StopOptions = {},
 ): Promise<void> {
   const measured = measure('container', 'stop');
   const { id } = engine.containers.find(ref);
   await startOver(engine, id);
   refuseUnclear(engine, engine.containers.find(id));
-  const container = beginStop(engine, id, by);
+  const container = beginStop(engine, id, { by, signal });
   const { config, state } = container;
   if (state.status === 'exited') {
     // Between two runs of its restart policy there is no process to signal.
@@ -45,7 +49,7 @@ export async function stopContainer(
   const run = engine.runs.of(id);
   const exited = run.settled(); // waits until the exit is stored, so that an inspect after the stop agrees
   thaw(container);
-  await run.signal(stopSignalOf(container));
+  await run.signal(signal ?? stopSignalOf(container));
   const grace = graceSeconds ?? config.StopTimeout ?? DEFAULT_GRACE_SECONDS;
   if (grace >= 0 && !(await settlesWithin(exited, grace, engine.clock))) {
     emitContainer(engine.events, 'kill', container, { signal: String(SIGKILL) });
@@ -57,18 +61,22 @@ export async function stopContainer(
 }
 
 /** One commit: the state, and the event of the signal that is sent next, or of the stop without a process. */
-function beginStop({ containers, events }: StopNeeds, id: string, by: Stopper): Container {
+function beginStop(
+  { containers, events }: StopNeeds,
+  id: string,
+  { by, signal }: { by: 'user' | 'daemon'; signal: number | undefined },
+): Container {
   return containers.together(() => {
     const changed = claimStop(containers, id, by);
     if (changed.state.status === 'stopping') {
-      emitContainer(events, 'kill', changed, { signal: String(stopSignalOf(changed)) });
+      emitContainer(events, 'kill', changed, { signal: String(signal ?? stopSignalOf(changed)) });
     }
     if (changed.state.status === 'exited') emitContainer(events, 'stop', changed);
     return changed;
   });
 }
 
-function claimStop(containers: ContainerStore, id: string, by: Stopper): Container {
+function claimStop(containers: ContainerStore, id: string, by: 'user' | 'daemon'): Container {
   return containers.change(id, (current) => {
     const { state } = current;
     const stoppedByUser = current.stoppedByUser || by === 'user';

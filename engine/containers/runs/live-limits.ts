@@ -6,12 +6,14 @@ import {
   LimitRefused,
   planLimits,
   revertLimits,
+  type DeviceLimit,
   type LimitValues,
   type LimitWrite,
 } from '../../host/cgroups/cgroup-limits.ts';
 import { detectCgroups, hasCgroup } from '../../host/cgroups/cgroups.ts';
 import { propertyWords, setUnitProperties } from '../../host/cgroups/systemd.ts';
-import { cpuTime } from '../../oci/resources.ts';
+import type { Limits } from '../../oci/description.ts';
+import { blockDevice, cpuTime } from '../../oci/resources.ts';
 import { systemdProperties } from '../../oci/systemd-properties.ts';
 import type { HostConfig } from '../settings/host-config/host-config-schema.ts';
 import { isAlive } from '../state.ts';
@@ -129,5 +131,30 @@ function changedLimits(before: HostConfig, after: HostConfig): LimitValues {
     ...(differs('memoryReservationBytes') && { reservationBytes: now.memoryReservationBytes }),
     ...(differs('pids') && { pids: now.pids }),
     ...(differs('blkioWeight') && { blkioWeight: now.blkioWeight }),
+    ...deviceLimits(old, now),
   };
+}
+
+/** The limits of block devices that differ; a device that is not listed any more has none. */
+function deviceLimits(before: Limits, after: Limits): Pick<LimitValues, 'devices'> {
+  const old = listedDevices(before);
+  const devices = new Map([...old].map(([key, limit]) => [key, { ...limit, value: 0 }]));
+  for (const [key, limit] of listedDevices(after)) devices.set(key, limit);
+  const changed = [...devices].filter(([key, { value }]) => old.get(key)?.value !== value);
+  return changed.length === 0 ? {} : { devices: changed.map(([, limit]) => limit) };
+}
+
+function listedDevices(limits: Limits): Map<string, DeviceLimit> {
+  const { blkioWeightDevices, readBps, writeBps, readIops, writeIops } = limits;
+  const weights = blkioWeightDevices.map(({ path, weight }) => ({ path, rate: weight }));
+  const listed = new Map<string, DeviceLimit>();
+  for (const [kind, list] of Object.entries({ weight: weights, readBps, writeBps, readIops, writeIops })) {
+    for (const { path, rate } of list) {
+      const device = blockDevice(path);
+      if (device === undefined) continue; // removed from the machine meanwhile
+      const number = `${device.major}:${device.minor}`;
+      listed.set(`${kind} ${number}`, { kind: kind as DeviceLimit['kind'], number, value: rate });
+    }
+  }
+  return listed;
 }

@@ -14,7 +14,7 @@ export async function stopAllContainers(engine: StopNeeds & { log: Logger }): Pr
   await Promise.all(
     alive.map(async ({ id }) => {
       try {
-        await stopContainer(engine, id, config.shutdownTimeoutSeconds, 'daemon');
+        await stopContainer(engine, id, { graceSeconds: config.shutdownTimeoutSeconds, by: 'daemon' });
       } catch (error) {
         if (error instanceof EngineError && error.kind === 'notModified') return; // its start had failed
         log.error({ err: error, container: id }, 'a container could not be stopped at the end of the daemon');

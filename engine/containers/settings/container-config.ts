@@ -138,7 +138,7 @@ function stopSignalOf(body: ContainerConfigBody, image: ImageConfig): { StopSign
 
 function healthcheckOf(body: Healthcheck | undefined, image: Healthcheck | undefined): { Healthcheck?: Healthcheck } {
   const check = { ...image, ...definedOnly(body ?? {}) };
-  for (const name of ['Interval', 'Timeout', 'StartPeriod'] as const) {
+  for (const name of ['Interval', 'Timeout', 'StartPeriod', 'StartInterval'] as const) {
     const value = check[name] ?? 0;
     if (value !== 0 && value < LEAST_NS)
       throw new EngineError('invalid', `${name} in Healthcheck cannot be less than 1ms`);

@@ -7,10 +7,17 @@ export type SecurityOptions = Readonly<{
   apparmor: string;
   /** `unconfined`, or a profile as JSON. */
   seccomp: string;
+  /** Whether /sys/fs/cgroup is writable without privileges. */
+  writableCgroups: boolean;
   /** For SELinux: stored and shown, but not used. */
   labels: readonly string[];
 }>;
 
+/** Switches: a name alone, or with a boolean. */
+const FLAGS: ReadonlyMap<string, 'noNewPrivileges' | 'writableCgroups'> = new Map([
+  ['no-new-privileges', 'noNewPrivileges'],
+  ['writable-cgroups', 'writableCgroups'],
+]);
 /** Go's spellings. */
 const TRUE = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);
 const FALSE = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False']);
@@ -20,9 +27,10 @@ const FALSE = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False']);
  * malformed entry.
  */
 export function securityOptions({ SecurityOpt }: Pick<HostConfig, 'SecurityOpt'>): SecurityOptions {
-  const found = { noNewPrivileges: false, apparmor: '', seccomp: '', labels: [] as string[] };
+  const found = { noNewPrivileges: false, apparmor: '', seccomp: '', writableCgroups: false, labels: [] as string[] };
   for (const option of SecurityOpt ?? []) {
-    if (option === 'no-new-privileges') found.noNewPrivileges = true;
+    const flag = FLAGS.get(option);
+    if (flag !== undefined) found[flag] = true;
     else if (option === 'disable') found.labels.push(option);
     else read(option, found);
   }
@@ -34,6 +42,11 @@ function read(option: string, found: { -readonly [Key in keyof SecurityOptions]:
   const at = option.indexOf(separator);
   if (at === -1) throw new EngineError('invalid', `invalid --security-opt 1: ${JSON.stringify(option)}`);
   const value = option.slice(at + 1);
+  const flag = FLAGS.get(option.slice(0, at));
+  if (flag !== undefined && (TRUE.has(value) || FALSE.has(value))) {
+    found[flag] = TRUE.has(value);
+    return;
+  }
   switch (option.slice(0, at)) {
     case 'label':
       found.labels = [...found.labels, value];
@@ -42,11 +55,6 @@ function read(option: string, found: { -readonly [Key in keyof SecurityOptions]:
     case 'seccomp':
       found[option.slice(0, at) as 'apparmor' | 'seccomp'] = value;
       return;
-    case 'no-new-privileges':
-      if (TRUE.has(value) || FALSE.has(value)) {
-        found.noNewPrivileges = TRUE.has(value);
-        return;
-      }
   }
   throw new EngineError('invalid', `invalid --security-opt 2: ${JSON.stringify(option)}`);
 }

@@ -1,5 +1,6 @@
 import type { LimitSupport } from '../../host/cgroups/limit-support.ts';
 import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { blockDevice } from '../../oci/resources.ts';
 import { checkRestartPolicy } from './host-config/host-config-checks.ts';
 import { DEFAULTS } from './host-config/host-config-defaults.ts';
 import type { HostConfig } from './host-config/host-config-schema.ts';
@@ -19,11 +20,18 @@ const NUMBERS = [
   'MemoryReservation',
   'KernelMemory',
 ] as const satisfies (keyof HostConfig)[];
+const DEVICES = [
+  'BlkioWeightDevice',
+  'BlkioDeviceReadBps',
+  'BlkioDeviceWriteBps',
+  'BlkioDeviceReadIOps',
+  'BlkioDeviceWriteIOps',
+] as const satisfies (keyof HostConfig)[];
 const TEXTS = ['CpusetCpus', 'CpusetMems'] as const satisfies (keyof HostConfig)[];
 
-/** The requested changes; 0 and empty mean no change. A `PidsLimit` of 0 or less is none. */
+/** The requested changes; 0 and empty mean no change, and a list of devices replaces the one before. A `PidsLimit` of 0 or less is none. */
 export type WantedUpdate = Partial<
-  Pick<HostConfig, (typeof NUMBERS)[number] | (typeof TEXTS)[number] | 'PidsLimit'> & {
+  Pick<HostConfig, (typeof NUMBERS)[number] | (typeof TEXTS)[number] | (typeof DEVICES)[number] | 'PidsLimit'> & {
     RestartPolicy: Readonly<{ Name?: string; MaximumRetryCount?: number }>;
   }
 >;
@@ -38,7 +46,12 @@ export function checkedUpdate(
   const { Name = '', MaximumRetryCount = 0 } = wanted.RestartPolicy ?? {};
   checkRestartPolicy({ Name, MaximumRetryCount });
   const { hostConfig, warnings } = withoutUnsupported(asked, support);
-  const update = { ...wanted, BlkioWeight: hostConfig.BlkioWeight, KernelMemory: hostConfig.KernelMemory };
+  const listed = DEVICES.flatMap((key): readonly { Path: string }[] => hostConfig[key] ?? []);
+  for (const { Path } of listed) {
+    refuseIf(blockDevice(Path) === undefined, `no such device: ${Path}`);
+  }
+  const devices = Object.fromEntries(DEVICES.map((key) => [key, hostConfig[key]]));
+  const update = { ...wanted, ...devices, BlkioWeight: hostConfig.BlkioWeight, KernelMemory: hostConfig.KernelMemory };
   return { update: { ...update, MemorySwap: hostConfig.MemorySwap }, warnings };
 }
 
@@ -57,6 +70,7 @@ export function updatedHostConfig(before: HostConfig, update: WantedUpdate): Hos
   const after: HostConfig = { ...before };
   for (const key of NUMBERS) if ((update[key] ?? 0) !== 0) after[key] = update[key]!;
   for (const key of TEXTS) if ((update[key] ?? '') !== '') after[key] = update[key]!;
+  for (const key of DEVICES) if ((update[key] ?? []).length > 0) Object.assign(after, { [key]: update[key] });
   if (PidsLimit !== undefined && PidsLimit !== null) after.PidsLimit = PidsLimit > 0 ? PidsLimit : null;
   refuseIf(
     after.Memory > 0 && after.MemorySwap > 0 && after.MemorySwap < after.Memory,

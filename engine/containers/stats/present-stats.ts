@@ -20,6 +20,7 @@ export function presentStats({ id, name }: Named, sample: Sample, before: Sample
     preread: readAt(before),
     pids_stats: usage === undefined ? {} : pidsOf(usage.cgroup),
     blkio_stats: blkioOf(usage?.cgroup.io),
+    os_type: 'linux',
     num_procs: 0, // of another system, like the storage
     storage_stats: {},
     cpu_stats: cpuOf(usage),

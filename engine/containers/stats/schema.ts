@@ -51,6 +51,7 @@ export const Stats = Type.Object({
     io_time_recursive: BlkioList,
     sectors_recursive: BlkioList,
   }),
+  os_type: Type.String(),
   num_procs: Count,
   storage_stats: Type.Object({}, { description: 'Empty on Linux' }),
   cpu_stats: CpuStats,

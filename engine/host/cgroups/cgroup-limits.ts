@@ -19,6 +19,14 @@ export type LimitValues = Readonly<{
   pids?: number;
   /** 10 to 1000. */
   blkioWeight?: number;
+  devices?: readonly DeviceLimit[];
+}>;
+
+/** A limit of one block device, `number` such as `8:0`; 0 is none. */
+export type DeviceLimit = Readonly<{
+  kind: 'weight' | 'readBps' | 'writeBps' | 'readIops' | 'writeIops';
+  number: string;
+  value: number;
 }>;
 
 /** One write into a file of a cgroup, with the text before it. */
@@ -38,13 +46,48 @@ export async function planLimits(cgroups: Cgroups, path: string, values: LimitVa
     return mount === undefined ? undefined : join(mount, path, file);
   };
   const wanted = cgroups.version === 1 ? version1(values) : version2(values);
-  const writes: LimitWrite[] = [];
+  const writes = await planDevices(cgroups, values.devices ?? [], at);
   for (const { controller, file, text } of wanted) {
     const place = at(controller, file);
     const before = place === undefined ? undefined : await textOf(place);
     if (place !== undefined && before !== undefined) writes.push({ path: place, before, after: text });
   }
   return inOrder(writes).filter(({ before, after }) => before !== after);
+}
+
+/** Files of version 1 with a line for each device; a kernel has one of the weights, by its scheduler. */
+const DEVICE_FILES_1: Readonly<Record<DeviceLimit['kind'], readonly string[]>> = {
+  weight: ['blkio.bfq.weight_device', 'blkio.weight_device'],
+  readBps: ['blkio.throttle.read_bps_device'],
+  writeBps: ['blkio.throttle.write_bps_device'],
+  readIops: ['blkio.throttle.read_iops_device'],
+  writeIops: ['blkio.throttle.write_iops_device'],
+};
+/** Keys of `io.max` of version 2. */
+const DEVICE_KEYS_2 = { readBps: 'rbps', writeBps: 'wbps', readIops: 'riops', writeIops: 'wiops' } as const;
+
+/** The writes for single devices, each with the line that the device has now. */
+async function planDevices(
+  { version }: Cgroups,
+  limits: readonly DeviceLimit[],
+  at: (controller: Controller, file: string) => string | undefined,
+): Promise<LimitWrite[]> {
+  const writes: LimitWrite[] = [];
+  for (const { kind, number, value } of limits) {
+    const key = version === 1 || kind === 'weight' ? undefined : DEVICE_KEYS_2[kind];
+    const files = version === 1 ? DEVICE_FILES_1[kind] : [key === undefined ? 'io.bfq.weight' : 'io.max'];
+    const none = key !== undefined ? 'max' : kind === 'weight' && version === 2 ? 'default' : '0';
+    const lineOf = (text: string): string => `${number} ${key === undefined ? '' : `${key}=`}${text}`;
+    for (const path of files.map((file) => at('blkio', file))) {
+      const lines = path === undefined ? undefined : await linesOf(path);
+      if (path === undefined || lines === undefined) continue;
+      const words = lines.find((line) => line.startsWith(`${number} `))?.split(' ') ?? [];
+      const now =
+        key === undefined ? words[1] : words.find((word) => word.startsWith(`${key}=`))?.slice(key.length + 1);
+      writes.push({ path, before: lineOf(now ?? none), after: lineOf(value > 0 ? String(value) : none) });
+    }
+  }
+  return writes;
 }
 
 /** Writes all or nothing: a failure undoes the earlier writes, and is thrown as `LimitRefused`. */
@@ -205,9 +248,13 @@ export function ioWeight(weight: number): number {
 
 /** Undefined where this kernel has no such file. Of a list by device only the default counts. */
 async function textOf(path: string): Promise<string | undefined> {
+  const [line] = (await linesOf(path)) ?? [];
+  return line?.trim();
+}
+
+async function linesOf(path: string): Promise<string[] | undefined> {
   try {
-    const [line = ''] = (await readFile(path, 'utf8')).split('\n', 1);
-    return line.trim();
+    return (await readFile(path, 'utf8')).split('\n');
   } catch (error) {
     if (isGone(error)) return undefined;
     throw error;

@@ -5,18 +5,21 @@ import { headerLines } from '../headers.ts';
 import { TAKEN_OVER } from '../listening/pending-requests.ts';
 import type { Reply } from '../reply.ts';
 import type { ApiRequest } from '../request.ts';
+import { isBelow } from '../versions/api-version.ts';
 import { streamBehind } from './upgrades.ts';
 
 const RAW_STREAM = 'application/vnd.engine.raw-stream';
 const DOCKER_RAW_STREAM = 'application/vnd.docker.raw-stream';
+const DOCKER_MULTIPLEXED = 'application/vnd.docker.multiplexed-stream';
 
 /**
  * Takes over the connection: writes `101 UPGRADED` (when the request has `Upgrade: tcp`) or `200 OK` without chunked
  * encoding, and returns the client's stream from the first byte behind the request. A half-close of the client, even an
  * earlier one, ends only its readable side.
  */
-export function hijack(request: ApiRequest, reply: Reply, options: { contentType?: string } = {}): Duplex {
-  return takeOver(request, reply, head(request, reply, options.contentType ?? rawStreamType(request)));
+export function hijack(request: ApiRequest, reply: Reply, { tty = true }: { tty?: boolean } = {}): Duplex {
+  const isFramed = !tty && wantsUpgrade(request.raw); // dockerd tells it to clients that upgrade alone
+  return takeOver(request, reply, head(request, reply, rawStreamType(request, { tty: !isFramed })));
 }
 
 /** Like `hijack`, for a protocol that has its own head. */
@@ -32,8 +35,9 @@ export function takeOver({ raw }: ApiRequest, reply: Reply, responseHead: string
   return stream;
 }
 
-/** The name of the stream's content type that this client understands. */
-export function rawStreamType(request: ApiRequest): string {
+/** The content type of a stream, in the name that this client understands; without a terminal it has frames. */
+export function rawStreamType(request: ApiRequest, { tty }: { tty: boolean }): string {
+  if (!isBelow(request.apiVersion, '1.42')) return tty ? DOCKER_RAW_STREAM : DOCKER_MULTIPLEXED;
   return request.headers.accept?.includes(DOCKER_RAW_STREAM) === true ? DOCKER_RAW_STREAM : RAW_STREAM;
 }
 

@@ -17,7 +17,7 @@ const kernel = (destination: string, type: string, ...options: string[]): OciMou
 
 /** All mounts, in no order; `init` is the engine's program for the first process. */
 export function ociMounts(
-  { root, privileged, shm, files, mounts, tmpfs: further }: SpecDescription,
+  { root, privileged, writableCgroups, shm, files, mounts, tmpfs: further }: SpecDescription,
   init: string | undefined,
 ): OciMount[] {
   const writable = privileged ? 'rw' : 'ro';
@@ -36,7 +36,7 @@ export function ociMounts(
       options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620', 'gid=5'],
     },
     kernel('/sys', 'sysfs', writable),
-    kernel('/sys/fs/cgroup', 'cgroup', writable),
+    kernel('/sys/fs/cgroup', 'cgroup', writableCgroups ? 'rw' : writable),
     kernel('/dev/mqueue', 'mqueue'),
   ];
   // A mount resets options that are not repeated. A container's memory needs them; the host's keeps its own.
@@ -77,7 +77,11 @@ function userMount({ type, destination, source, writable, propagation, ...mount 
   if (type === 'tmpfs') return tmpfs(destination, mount.options ?? '');
   // A bind inherits the flags of its source, such as `noexec`; crun would mount it anew without them.
   const flags = new Set([...(writable ? [] : ['ro']), ...flagsOfMount(source)]);
-  const options = [mount.recursive === false ? 'bind' : 'rbind', ...flags, propagation || 'rprivate'];
+  const isFlat = mount.recursive === false;
+  if (!writable && mount.readOnlyBelow === true && !isFlat) flags.add('rro');
+  // crun takes the recursion of a propagation for that of the bind.
+  const spread = propagation || 'rprivate';
+  const options = isFlat ? ['bind', ...flags, spread.replace(/^r/, '')] : ['rbind', ...flags, spread];
   return { destination, type: 'bind', source, options };
 }
 

@@ -25,6 +25,7 @@ export function processOf(
     appArmorProfile,
     oomScoreAdj: hostConfig.OomScoreAdj,
     ulimits: ulimitsOf(hostConfig, defaultUlimits),
+    umask: hostConfig.Umask,
   };
 }
 
@@ -69,6 +70,8 @@ export function describeContainer(container: Container, around: Around): SpecDes
     })),
     deviceRules: hostConfig.DeviceCgroupRules ?? [],
     sysctls: hostConfig.Sysctls ?? {},
+    annotations: hostConfig.Annotations ?? {},
+    writableCgroups: securityOptions(hostConfig).writableCgroups,
     maskedPaths: hostConfig.MaskedPaths ?? undefined,
     readonlyPaths: hostConfig.ReadonlyPaths ?? undefined,
     seccomp: securityOptions(hostConfig).seccomp || undefined,

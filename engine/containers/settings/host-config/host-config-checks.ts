@@ -29,7 +29,15 @@ export function checkHostConfig(hostConfig: HostConfig, { usesCgroups2, cgroupDr
   wantedCapabilities({ add: hostConfig.CapAdd, drop: hostConfig.CapDrop, privileged: hostConfig.Privileged });
 }
 
-function checkModes({ AutoRemove, RestartPolicy, IpcMode, ConsoleSize, Tmpfs }: HostConfig): void {
+function checkModes({
+  AutoRemove,
+  RestartPolicy,
+  IpcMode,
+  ConsoleSize,
+  Tmpfs,
+  Annotations,
+  Umask = 0,
+}: HostConfig): void {
   checkRestartPolicy(RestartPolicy);
   refuseIf(
     AutoRemove && !['', 'no'].includes(RestartPolicy.Name),
@@ -40,6 +48,11 @@ function checkModes({ AutoRemove, RestartPolicy, IpcMode, ConsoleSize, Tmpfs }: 
     ConsoleSize.some((size) => size < 0 || size > 65_535),
     `invalid console size: ${ConsoleSize.join('x')}`,
   );
+  refuseIf(
+    Object.hasOwn(Annotations ?? {}, ''),
+    'invalid Annotations: the empty string is not permitted as an annotation key',
+  );
+  refuseIf(Umask < 0 || Umask > 0o777, `invalid umask: ${Umask}`);
   for (const [path, options] of Object.entries(Tmpfs ?? {})) {
     checkedDestination(path);
     tmpfsOptions(options);
@@ -93,6 +106,7 @@ function checkSecurity({ SecurityOpt, StorageOpt, Isolation, ...more }: HostConf
   );
   for (const rule of DeviceCgroupRules ?? []) deviceRule(rule);
   for (const { Driver = '', Capabilities } of DeviceRequests ?? []) {
+    if (Driver === 'cdi') continue;
     const wanted = (Capabilities ?? []).map((names) => `[${names.join(' ')}]`).join(' ');
     throw new EngineError('failed', `could not select device driver "${Driver}" with capabilities: [${wanted}]`);
   }

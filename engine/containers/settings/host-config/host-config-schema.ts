@@ -44,7 +44,13 @@ export const MountSpec = Type.Object({
   ReadOnly: Type.Optional(Type.Boolean()),
   Consistency: Type.Optional(Type.String({ description: 'Without effect on Linux' })),
   BindOptions: Type.Optional(
-    Type.Object({ Propagation: Type.Optional(Type.String()), NonRecursive: Type.Optional(Type.Boolean()) }),
+    Type.Object({
+      Propagation: Type.Optional(Type.String()),
+      NonRecursive: Type.Optional(Type.Boolean({ description: 'Without the mounts below the source' })),
+      CreateMountpoint: Type.Optional(Type.Boolean({ description: 'A missing source is created' })),
+      ReadOnlyNonRecursive: Type.Optional(Type.Boolean({ description: 'The mounts below stay writable' })),
+      ReadOnlyForceRecursive: Type.Optional(Type.Boolean({ description: 'An error if they would stay writable' })),
+    }),
   ),
   VolumeOptions: Type.Optional(
     Type.Object({
@@ -59,7 +65,11 @@ export const MountSpec = Type.Object({
     }),
   ),
   TmpfsOptions: Type.Optional(
-    Type.Object({ SizeBytes: Type.Optional(Type.Integer()), Mode: Type.Optional(Type.Integer()) }),
+    Type.Object({
+      SizeBytes: Type.Optional(Type.Integer()),
+      Mode: Type.Optional(Type.Integer()),
+      Options: Type.Optional(orNull(Type.Array(strings))),
+    }),
   ),
 });
 export type MountSpec = Static<typeof MountSpec>;
@@ -76,8 +86,12 @@ export const LogConfig = Type.Object({
 
 const DeviceRequest = Type.Object({
   Driver: Type.Optional(Type.String()),
+  Count: Type.Optional(Type.Integer()),
+  DeviceIDs: Type.Optional(orNull(strings)),
   Capabilities: Type.Optional(orNull(Type.Array(strings))),
+  Options: Type.Optional(orNull(Type.Record(Type.String(), Type.String()))),
 });
+export type DeviceRequest = Static<typeof DeviceRequest>;
 
 /**
  * How the container is tied to its host: limits, mounts, network, privileges. All fields are present, as in an inspect,
@@ -121,6 +135,7 @@ export const HostConfig = Type.Object({
   Sysctls: Type.Optional(Type.Record(Type.String(), Type.String())),
   Runtime: Type.String(),
   ConsoleSize: Type.Array(Type.Integer()),
+  Annotations: Type.Optional(Type.Record(Type.String(), Type.String())),
   Isolation: Type.String(),
   CpuShares: Type.Integer(),
   Memory: Type.Integer(),
@@ -157,6 +172,7 @@ export const HostConfig = Type.Object({
   MaskedPaths: Type.Optional(orNull(strings)),
   ReadonlyPaths: Type.Optional(orNull(strings)),
   Init: Type.Optional(orNull(Type.Boolean())),
+  Umask: Type.Optional(Type.Integer({ description: 'Of the first process' })),
 });
 export type HostConfig = Static<typeof HostConfig>;
 

@@ -39,6 +39,9 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
       MaximumRetryCount: body.RestartPolicy?.MaximumRetryCount ?? 0,
     },
   };
+  const [height = 0, width = 0] = hostConfig.ConsoleSize;
+  hostConfig.ConsoleSize = [height, width];
+  if (Object.keys(hostConfig.Annotations ?? {}).length === 0) delete hostConfig.Annotations;
   if (hostConfig.ShmSize === 0) hostConfig.ShmSize = DEFAULT_SHM_BYTES;
   if (hostConfig.IpcMode === '') hostConfig.IpcMode = 'private';
   if (hostConfig.CgroupnsMode === '') hostConfig.CgroupnsMode = usesCgroups2() ? 'private' : 'host';

@@ -59,13 +59,20 @@ export function parseMount(spec: MountSpec, dataRoot: string): MountPoint {
   const { Source = '', ReadOnly = false } = spec;
   switch (type) {
     case 'bind': {
-      const { Propagation = '', NonRecursive = false } = spec.BindOptions ?? {};
+      const { Propagation = '', NonRecursive = false, CreateMountpoint = false } = spec.BindOptions ?? {};
+      checkReadOnly(spec);
       check(Source === '', 'field Source must not be empty');
       check(Propagation !== '' && !PROPAGATIONS.includes(Propagation), `invalid propagation mode: ${Propagation}`);
       check(!Source.startsWith('/'), `invalid mount path: '${Source}' mount path must be absolute`);
-      check(!existsSync(Source), `bind source path does not exist: ${Source}`);
+      check(!CreateMountpoint && !existsSync(Source), `bind source path does not exist: ${Source}`);
       const mount = bindMount(Source, destination, !ReadOnly, Propagation || undefined, dataRoot);
-      return { ...mount, mustExist: true, ...(NonRecursive && { recursive: false }) };
+      const isFlat = spec.BindOptions?.ReadOnlyNonRecursive === true;
+      return {
+        ...mount,
+        mustExist: !CreateMountpoint,
+        ...(NonRecursive && { recursive: false }),
+        ...(isFlat && { readOnlyBelow: false }),
+      };
     }
     case 'volume':
       check(Source === '' && ReadOnly, 'must not set ReadOnly mode when using anonymous volumes');
@@ -73,6 +80,10 @@ export function parseMount(spec: MountSpec, dataRoot: string): MountPoint {
     case 'tmpfs':
       check(Source !== '', 'field Source must not be specified');
       check((spec.TmpfsOptions?.SizeBytes ?? 0) < 0, 'the size of a tmpfs must not be negative');
+      for (const words of spec.TmpfsOptions?.Options ?? []) {
+        check(words.length !== 1 && words.length !== 2, 'invalid option array length');
+        check(words.length === 2 || !TMPFS_OPTIONS.has(words[0]), `invalid option: ${words[0]}`);
+      }
       return tmpfsMount(destination, !ReadOnly, tmpfsText(spec));
   }
 }
@@ -120,6 +131,17 @@ function bindMount(
   };
 }
 
+/** How far read-only goes below a bind. Throws `invalid` for contradictions, in dockerd's words. */
+function checkReadOnly({ ReadOnly = false, BindOptions }: MountSpec): void {
+  const { ReadOnlyNonRecursive: isFlat = false, ReadOnlyForceRecursive: isForced = false } = BindOptions ?? {};
+  refuseIf(!ReadOnly && isFlat, 'mount options conflict: !ReadOnly && BindOptions.ReadOnlyNonRecursive');
+  refuseIf(!ReadOnly && isForced, 'mount options conflict: !ReadOnly && BindOptions.ReadOnlyForceRecursive');
+  refuseIf(
+    isFlat && isForced,
+    'mount options conflict: ReadOnlyNonRecursive && BindOptions.ReadOnlyForceRecursive',
+  );
+}
+
 function contains(folder: string, path: string): boolean {
   return path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
 }
@@ -154,10 +176,14 @@ function invalid(bind: string, why?: string): EngineError {
   return new EngineError('invalid', `invalid volume specification: '${bind}'${why === undefined ? '' : `: ${why}`}`);
 }
 
+/** The options that a client can choose beside size and mode. */
+const TMPFS_OPTIONS: ReadonlySet<string | undefined> = new Set(['exec', 'noexec']);
+
 /** The options of a tmpfs, in the form of a mount. */
 function tmpfsText({ TmpfsOptions, ReadOnly = false }: MountSpec): string {
-  const { SizeBytes = 0, Mode = 0 } = TmpfsOptions ?? {};
+  const { SizeBytes = 0, Mode = 0, Options } = TmpfsOptions ?? {};
   return [
+    ...(Options ?? []).map(([name]) => name),
     ...(ReadOnly ? ['ro'] : []),
     ...(Mode === 0 ? [] : [`mode=${Mode.toString(8)}`]),
     ...(SizeBytes === 0 ? [] : [`size=${SizeBytes}`]),

@@ -1,3 +1,5 @@
+import { release } from 'node:os';
+
 import { EngineError } from '../../../lib/errors.ts';
 import { claimVolume } from '../../../volumes/claims.ts';
 import { createVolume, type CreateVolumeNeeds } from '../../../volumes/create.ts';
@@ -10,12 +12,20 @@ import { checkedDestination, parseBind, parseModes, parseMount, volumeMount } fr
 /** A mount, and the options of its volume if that has to be created. */
 type RequestedMount = Readonly<{ mount: MountPoint; volume: NonNullable<MountSpec['VolumeOptions']> }>;
 
+/** What clients of older versions mean where they write nothing. */
+export type MountDefaults = Readonly<{ readOnlyIsFlat?: boolean }>;
+
+/** A warning of the creation. */
+export const DRIVER_IS_IGNORED =
+  "WARNING: the container-wide volume-driver configuration is ignored for volumes specified via 'mount'. " +
+  "Use '--mount type=volume,volume-driver=...' instead";
+
 /** All mounts of a body, checked but for their drivers. Throws `invalid`. */
 export function requestedMounts(
   containers: ContainerStore,
   hostConfig: HostConfig,
   volumePaths: readonly string[],
-  dataRoot: string,
+  { dataRoot, readOnlyIsFlat = false }: MountDefaults & { dataRoot: string },
 ): RequestedMount[] {
   const driver = { DriverConfig: { Name: hostConfig.VolumeDriver } };
   const byPath = new Map<string, RequestedMount>();
@@ -36,7 +46,22 @@ export function requestedMounts(
     if (!byPath.has(path) && !scratch.includes(path))
       byPath.set(path, { mount: volumeMount('', path, '', true), volume: driver });
   }
-  return [...byPath.values()];
+  const readOnlyBelow = !readOnlyIsFlat && kernelHas(RECURSIVE_ATTRIBUTES);
+  return [...byPath.values()].map(({ mount, volume }) => ({ mount: { readOnlyBelow, ...mount }, volume }));
+}
+
+/** The release of the kernel that makes whole trees of mounts read-only. */
+const RECURSIVE_ATTRIBUTES = [5, 12] as const;
+
+function kernelHas([major, minor]: readonly [number, number]): boolean {
+  const [ownMajor = 0, ownMinor = 0] = release().split('.').map(Number.parseFloat);
+  return ownMajor > major || (ownMajor === major && ownMinor >= minor);
+}
+
+/** The warnings for a creation's volumes. */
+export function volumeWarnings({ VolumeDriver, Mounts }: HostConfig): string[] {
+  const isIgnored = VolumeDriver !== '' && (Mounts ?? []).some(({ Type }) => Type === 'volume');
+  return isIgnored ? [DRIVER_IS_IGNORED] : [];
 }
 
 /** Waits for the plugins of new volumes. Throws `invalid`, not `notFound`: clients take a 404 for a missing image. */
