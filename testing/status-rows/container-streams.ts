@@ -1,4 +1,4 @@
-import { UPGRADE, RAW, TEXT, unknown, type StatusRows } from './row.ts';
+import { FRAMED, UPGRADE, RAW, TEXT, unknown, type StatusRows } from './row.ts';
 
 const SOCKET = {
   Connection: 'Upgrade',
@@ -11,8 +11,8 @@ export const containerStreamRows = {
   'GET /containers/{id}/logs': {
     statuses: [101, 200, 404, 500],
     cases: [
-      [101, 'with an upgrade', '/containers/running/logs?stdout=1', { headers: UPGRADE, type: RAW }],
-      [200, 'without', '/containers/running/logs?stdout=1', { type: RAW }],
+      [101, 'with an upgrade', '/containers/running/logs?stdout=1', { headers: UPGRADE, ...FRAMED }],
+      [200, 'without', '/containers/running/logs?stdout=1', FRAMED],
       [400, 'neither stream', '/containers/running/logs'],
       [400, 'an invalid time', '/containers/running/logs?stdout=1&since=yesterday'],
       unknown('/containers/nope/logs?stdout=1'),
@@ -32,8 +32,8 @@ export const containerStreamRows = {
   'POST /containers/{id}/attach': {
     statuses: [101, 200, 400, 404, 409, 500],
     cases: [
-      [101, 'with an upgrade', '/containers/running/attach?stream=1&stdout=1', { headers: UPGRADE, type: RAW }],
-      [200, 'without', '/containers/running/attach?stream=1&stdout=1', { type: RAW }],
+      [101, 'with an upgrade', '/containers/running/attach?stream=1&stdout=1', { headers: UPGRADE, ...FRAMED }],
+      [200, 'without', '/containers/running/attach?stream=1&stdout=1', RAW],
       [400, 'unknown keys', '/containers/running/attach?stream=1&stdout=1&detachKeys=ctrl-1'],
       [400, 'unknown keys with an upgrade', '/containers/running/attach?detachKeys=ctrl-1', { headers: UPGRADE }],
       unknown('/containers/nope/attach?stream=1&stdout=1'),

@@ -17,7 +17,7 @@ export const execRows = {
   'POST /exec/{id}/start': {
     statuses: [200, 404, 409],
     cases: [
-      [200, 'with its output', '/exec/{exec-attached}/start', { body: {}, type: RAW }],
+      [200, 'with its output', '/exec/{exec-attached}/start', { body: {}, ...RAW }],
       [200, 'without', '/exec/{exec-detached}/start', { body: { Detach: true }, type: '' }],
       [400, 'a wrong type', '/exec/{exec}/start', { body: { Detach: 'yes' } }],
       unknown('/exec/nope/start', { body: {} }),

@@ -40,7 +40,10 @@ export type StatusRows = Readonly<Record<string, StatusRow>>;
 
 export const JSON_TYPE = { 'Content-Type': 'application/json' };
 export const UPGRADE = { Connection: 'Upgrade', Upgrade: 'tcp' };
-export const RAW = 'application/vnd.engine.raw-stream';
+const raw = 'application/vnd.engine.raw-stream';
+/** A stream as it is, and one with frames; older clients see no difference. */
+export const RAW = { type: raw, eras: { '1.42': { type: 'application/vnd.docker.raw-stream' } } } as const;
+export const FRAMED = { type: raw, eras: { '1.42': { type: 'application/vnd.docker.multiplexed-stream' } } } as const;
 export const TEXT = 'text/plain';
 export const TAR = 'application/x-tar';
 

@@ -14,7 +14,7 @@ const SETTINGS: Since = {
 const HOST_CONFIG: Since = {
   ...{ AutoRemove: '1.25', Mounts: '1.25', NanoCpus: '1.25', Init: '1.25', DeviceCgroupRules: '1.28' },
   ...{ MaskedPaths: '1.38', ReadonlyPaths: '1.38', DeviceRequests: '1.40', KernelMemoryTCP: '1.40' },
-  ...{ CgroupnsMode: '1.41', Annotations: '1.43' },
+  ...{ CgroupnsMode: '1.41', Annotations: '1.43', Umask: '1.55' },
   ...{ 'Mounts.BindOptions.NonRecursive': '1.40', 'Mounts.BindOptions.CreateMountpoint': '1.42' },
   ...{ 'Mounts.BindOptions.ReadOnlyNonRecursive': '1.44', 'Mounts.BindOptions.ReadOnlyForceRecursive': '1.44' },
   ...{ 'Mounts.VolumeOptions.Subpath': '1.45', 'Mounts.TmpfsOptions.Options': '1.46', 'Mounts.ImageOptions': '1.48' },
@@ -43,11 +43,21 @@ export const FIELD_VERSIONS: Readonly<Partial<Record<EndpointName, FieldVersions
       ...below('NetworkingConfig.EndpointsConfig', { ...ENDPOINT, MacAddress: '1.44' }),
     },
   },
-  'POST /containers/{id}/update': { body: { PidsLimit: '1.40' } },
   'GET /containers/{id}/json': { answer: below('NetworkSettings.Networks', SHOWN_ENDPOINT) },
-  'GET /containers/json': { answer: below('NetworkSettings.Networks', SHOWN_ENDPOINT) },
+  'GET /containers/json': {
+    answer: {
+      ...below('NetworkSettings.Networks', SHOWN_ENDPOINT),
+      ...{ 'HostConfig.Annotations': '1.46', Health: '1.52' },
+    },
+  },
+  'POST /containers/{id}/update': {
+    body: {
+      ...{ PidsLimit: '1.40', BlkioWeightDevice: '1.55', BlkioDeviceReadBps: '1.55', BlkioDeviceWriteBps: '1.55' },
+      ...{ BlkioDeviceReadIOps: '1.55', BlkioDeviceWriteIOps: '1.55' },
+    },
+  },
   'GET /containers/{id}/logs': { query: { until: '1.35' } },
-  'GET /containers/{id}/stats': { query: { 'one-shot': '1.41' } },
+  'GET /containers/{id}/stats': { query: { 'one-shot': '1.41' }, answer: { os_type: '1.52' } },
   'POST /containers/{id}/stop': { query: { signal: '1.42' } },
   'POST /containers/{id}/restart': { query: { signal: '1.42' } },
   'POST /containers/{id}/wait': { query: { condition: '1.30' } },
