@@ -18,6 +18,10 @@ enum name {
   TARGET,
   MEMORY,
   SHARED,
+  PLACE_SOURCE,
+  PLACE_OVERLAY,
+  PLACE_SUBPATH,
+  PLACE_TARGET,
   GIVEN,
   LOG,
   SIZE,
@@ -46,6 +50,10 @@ static const struct option names[] = {{"id", 1, 0, ID},
                                       {"rootfs-target", 1, 0, TARGET},
                                       {"memory-of", 1, 0, MEMORY},
                                       {"memory-target", 1, 0, SHARED},
+                                      {"place-source", 1, 0, PLACE_SOURCE},
+                                      {"place-overlay", 1, 0, PLACE_OVERLAY},
+                                      {"place-subpath", 1, 0, PLACE_SUBPATH},
+                                      {"place-target", 1, 0, PLACE_TARGET},
                                       {"files-target", 1, 0, GIVEN},
                                       {"log", 1, 0, LOG},
                                       {"log-max-size", 1, 0, SIZE},
@@ -62,6 +70,17 @@ static const struct option names[] = {{"id", 1, 0, ID},
                                       {"stdin-once", 0, 0, ONCE},
                                       {"systemd-cgroup", 0, 0, SYSTEMD},
                                       {0, 0, 0, 0}};
+
+// A source begins a place; the other arguments of it follow.
+static struct place *last_place(bool begins) {
+  if (begins) {
+    options.places = realloc(options.places, (options.place_count + 1) * sizeof *options.places);
+    if (options.places == NULL) exit(2);
+    options.places[options.place_count++] = (struct place){.subpath = "."};
+  }
+  if (options.place_count == 0) exit(2);
+  return &options.places[options.place_count - 1];
+}
 
 static void take(enum name name, const char *value) {
   switch (name) {
@@ -100,6 +119,18 @@ static void take(enum name name, const char *value) {
     break;
   case GIVEN:
     options.files_target = value;
+    break;
+  case PLACE_SOURCE:
+    last_place(true)->source = value;
+    break;
+  case PLACE_OVERLAY:
+    last_place(false)->overlay = value;
+    break;
+  case PLACE_SUBPATH:
+    last_place(false)->subpath = value;
+    break;
+  case PLACE_TARGET:
+    last_place(false)->target = value;
     break;
   case LOG:
     options.log_path = value;

@@ -41,6 +41,7 @@ int main(int argc, char **argv) {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) fail("become the subreaper");
   spare_from_oom();
   enter_own_mounts();
+  mount_places();
   mount_files();
   borrow_memory();
   if (chdir(options.directory) < 0) fail("enter the directory");

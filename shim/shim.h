@@ -29,6 +29,11 @@
 enum stream { STDIN, STDOUT, STDERR };
 enum phase { WAITING, STARTING, RUNNING, DRAINING, EXITED, FAILED };
 
+// A mount that the runtime then finds at `target`: a path inside of `source`, on which `overlay` is mounted before, if any.
+struct place {
+  const char *source, *overlay, *subpath, *target;
+};
+
 struct options {
   const char *id, *directory, *runtime, *runtime_root;
   const char *runtime_hidden; // a mount that the runtime must not see
@@ -36,6 +41,8 @@ struct options {
   const char *exec_oom_score;
   const char *rootfs_base, *rootfs_options, *rootfs_target;
   const char *memory_of, *memory_target; // a process whose /dev/shm is shared
+  struct place *places;
+  size_t place_count;
   const char *files_target;              // an empty folder, for files that the daemon writes into memory
   const char *log_path, *log_attributes, *cgroup;
   int64_t log_max_bytes; // 0: no rotation
@@ -64,6 +71,9 @@ void fail(const char *what) __attribute__((noreturn));
 // rootfs.c
 void enter_own_mounts(void);
 void mount_files(void);
+
+// places.c
+void mount_places(void);
 
 // shared-memory.c
 void borrow_memory(void);

@@ -9,7 +9,7 @@ import { MemoryFiles } from './runs/preparation/memory-files.ts';
 import { Runs } from './runs/runs.ts';
 import { isAlive } from './state.ts';
 import { Samplers } from './stats/samplers.ts';
-import { ContainerStore } from './store.ts';
+import { ContainerStore, type Container } from './store.ts';
 
 type Needs = Pick<Engine, 'clock' | 'db'>;
 type ContainerParts = {
@@ -24,6 +24,10 @@ type ContainerParts = {
 /** The parts, and the functions that networks need. */
 type Built = { parts: ContainerParts; sandboxOwners: SandboxOwners };
 
+function mountsImage({ mounts }: Container, imageId: string): boolean {
+  return mounts.some((mount) => mount.imageId === imageId);
+}
+
 /** The parts that this domain adds to the engine. */
 export function containerParts({ clock, db }: Needs): Built {
   const containers = new ContainerStore(db);
@@ -31,8 +35,12 @@ export function containerParts({ clock, db }: Needs): Built {
     usedBy: (imageId) =>
       containers
         .all()
-        .filter((container) => container.imageId === imageId)
-        .map(({ id, state }) => ({ id, running: isAlive(state) })),
+        .filter((container) => container.imageId === imageId || mountsImage(container, imageId))
+        .map((container) => ({
+          id: container.id,
+          // Unlike the root's, the layers of a mounted image go with it.
+          running: isAlive(container.state) || mountsImage(container, imageId),
+        })),
   };
   const volumeUsage: VolumeUsage = {
     usersOf: (volume) => volumeUsers(containers, volume),

@@ -172,6 +172,7 @@ function presentMount(mount: MountPoint): Mount {
   return {
     Type: type,
     ...(type === 'volume' && { Name: name, Driver: driver }),
+    ...(type === 'image' && { Name: name }),
     Source: source,
     Destination: destination,
     Mode: mode,

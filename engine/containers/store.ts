@@ -11,9 +11,13 @@ import { ContainerState } from './state.ts';
 
 /** A mount of the container. */
 const MountPoint = Type.Object({
-  type: Type.Union([Type.Literal('bind'), Type.Literal('volume'), Type.Literal('tmpfs')]),
-  /** Name of the volume; only for type `volume`. */
+  type: Type.Union([Type.Literal('bind'), Type.Literal('volume'), Type.Literal('tmpfs'), Type.Literal('image')]),
+  /** Name of the volume or image. */
   name: Type.Optional(Type.String()),
+  /** Id of the image. */
+  imageId: Type.Optional(Type.String()),
+  /** The part of the volume or image that is mounted. */
+  subpath: Type.Optional(Type.String()),
   /** Driver of the volume, by name. */
   driver: Type.Optional(Type.String()),
   /** The path on the host, for a volume its folder. Empty for tmpfs. */

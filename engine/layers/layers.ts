@@ -91,6 +91,14 @@ export class Layers implements AsyncDisposable {
     return { base: this.folders.directory, lower, ...this.writable.places(containerId) };
   }
 
+  /** The folders of an image's layers, below `folders.directory`, topmost first. Throws `failed` if one is missing. */
+  imageFolders(imageId: string): string[] {
+    const chain = this.chain(this.#ownerOf(imageId).top);
+    const lost = chain.find((layer) => !this.folders.isWhole(layer));
+    if (lost === undefined) return chain.map((layer) => layer.folder);
+    throw new EngineError('failed', `a layer of image ${imageId} is missing: load the image again`);
+  }
+
   /** Like `overlay`, for a mount: the init layer exists. Throws `failed` when another folder is missing. */
   wholeOverlay(containerId: string): Overlay {
     const overlay = this.#checkedOverlay(containerId);

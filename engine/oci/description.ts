@@ -34,9 +34,11 @@ export type Namespaces = Readonly<Record<'network' | 'pid' | 'ipc' | 'uts', stri
 
 /** A mount besides those that every process needs. */
 export type DescribedMount = Readonly<{
-  type: 'bind' | 'volume' | 'tmpfs';
-  /** On the host. */
+  type: 'bind' | 'volume' | 'tmpfs' | 'image';
+  /** For the runtime. */
   source: string;
+  /** The source's path for this daemon, if it is another one. */
+  visibleAt?: string;
   destination: string;
   writable: boolean;
   propagation: string;

@@ -39,7 +39,7 @@ export async function sendLogs(
   const isTty = template !== undefined && 'tty' in template.container && template.container.tty === true;
   const form = { timestamps: query.timestamps ?? false, details: query.details ?? false, framed: !isTty };
   const stream = await manager.openLogs(asked);
-  const { output, signal } = openStream(reply, { contentType: rawStreamType(request) });
+  const { output, signal } = openStream(reply, { contentType: rawStreamType(request, { tty: isTty }) });
   signal.addEventListener('abort', () => stream.destroy(), { once: true });
   if (signal.aborted) stream.destroy();
   await deliver(readLogs({ clock }, { stream, request: asked, form }), output);

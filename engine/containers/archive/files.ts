@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { closeSync, existsSync } from 'node:fs';
 
 import type { OpenView } from '../../copies/copies.ts';
 import type { ViewMount, ViewRequest } from '../../copies/messages.ts';
@@ -9,6 +9,7 @@ import { newId } from '../../lib/ids.ts';
 import { networkOwner } from '../links/network-owner.ts';
 import { refuseUnclear } from '../runs/find-alive.ts';
 import { etcFilesOf } from '../runs/preparation/etc-files.ts';
+import { holdSource } from '../runs/preparation/mount-places.ts';
 import { mountVolumes, releaseVolumes, type VolumeMountNeeds } from '../runs/preparation/volume-mounts.ts';
 import { isAlive } from '../state.ts';
 import type { Container, MountPoint } from '../store.ts';
@@ -71,7 +72,7 @@ async function openOnce(
   const borrow = shim === undefined ? undefined : async () => await engine.copies.borrow(shim.pid, target);
   const root = undo.use(await engine.layers.mountOnHost(id, borrow));
   const shown = withMounts ? await mountsOfUser(engine, container, undo) : [];
-  const mounts = withMounts ? mountsOf(engine, { ...container, mounts: shown }) : [];
+  const mounts = withMounts ? mountsOf(engine, { ...container, mounts: heldParts(shown, undo) }) : [];
   const view = undo.use(await engine.copies.open({ root: root.path, mounts, readOnly }));
   const parts = undo.move();
   return {
@@ -94,17 +95,26 @@ async function mountsOfUser(
   return await mountVolumes(engine, user);
 }
 
+/** Parts of volumes by descriptors: a link of the volume cannot lead a copy out of it. */
+function heldParts(mounts: readonly MountPoint[], undo: AsyncDisposableStack): MountPoint[] {
+  return mounts.map((mount) => {
+    if (mount.subpath === undefined || mount.type === 'image') return mount;
+    return { ...mount, source: `/proc/self/fd/${undo.adopt(holdSource(mount), closeSync)}` };
+  });
+}
+
 function isAliveNow({ containers }: FilesNeeds, id: string): boolean {
   const state = containers.get(id)?.state;
   return state !== undefined && isAlive(state);
 }
 
 /**
- * The mounts that dockerd shows: volumes and binds, and the container's own files in /etc, but no memory file systems.
+ * The mounts that dockerd shows: volumes and binds, and the container's own files in /etc, but no memory file systems and
+ * images.
  */
 function mountsOf(engine: FilesNeeds, container: Container): ViewMount[] {
   const own = container.mounts
-    .filter(({ type }) => type !== 'tmpfs')
+    .filter(({ type }) => type !== 'tmpfs' && type !== 'image')
     .map(({ source, destination, writable, recursive }) => {
       return { source, destination, writable, recursive: recursive !== false };
     });

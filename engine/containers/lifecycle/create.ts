@@ -141,7 +141,7 @@ function checkCreation(
   const requested = requestedMounts(engine.containers, hostConfig, Object.keys(config.Volumes ?? {}), {
     dataRoot: engine.config.dataRoot,
     readOnlyIsFlat: read.readOnlyIsFlat,
-  });
+  }).map(({ mount, volume }) => ({ mount: withImage(engine.images, mount), volume }));
   const described: Container = {
     id,
     name: nameOf(engine.containers, name),
@@ -166,13 +166,18 @@ function checkCreation(
 }
 
 /** Throws `conflict` if another creation has taken the name meanwhile; a random name is drawn again. */
-function insert({ containers, events }: Needs, described: Container, wanted: string | undefined): Container {
+function insert({ containers, events, images }: Needs, described: Container, wanted: string | undefined): Container {
   return containers.together(() => {
     const container = isWanted(wanted) ? described : { ...described, name: nameOf(containers, wanted) };
+    for (const { imageId } of container.mounts) if (imageId !== undefined) images.find(imageId); // or it was removed
     containers.insert(container);
     emitContainer(events, 'create', container);
     return container;
   });
+}
+
+function withImage(images: ImageStore, mount: MountPoint): MountPoint {
+  return mount.type === 'image' ? { ...mount, imageId: images.find(mount.name ?? '').id } : mount;
 }
 
 function findImage(images: ImageStore, ref: string): Image {

@@ -31,6 +31,7 @@ import { cgroupPathOf, cgroupPlace, containerFolder, runtimeCgroupOf, shimFolder
 import { prepareBindSources } from './preparation/bind-sources.ts';
 import { filesFor, withOwnersHostname } from './preparation/etc-files.ts';
 import { prepareFolder, writeFiles } from './preparation/memory-files.ts';
+import { placedMounts, seenThroughShim } from './preparation/mount-places.ts';
 import { namespacesOf, sandboxRequest, sharedMemoryOf } from './preparation/namespaces.ts';
 import { describeContainer } from './preparation/process.ts';
 import { shimOptions } from './preparation/shim-options.ts';
@@ -126,7 +127,9 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   if (container.logPath !== '') mkdirSync(dirname(container.logPath), { recursive: true, mode: 0o710 });
   const memory = sharedMemoryOf(engine, container);
   const filesTarget = prepareFolder(folder, given);
-  const options = shimOptions(engine, container, { directory: folder, netns, memory, filesTarget });
+  const placed = placedMounts(engine, container);
+  const { places } = placed;
+  const options = shimOptions(engine, container, { directory: folder, netns, memory, places, filesTarget });
   const shim = await spawnShim(options, netns);
   undo.defer(async () => await endShim(engine, container, shim));
   const fileMounts = writeFiles(shim.pid, filesTarget, given);
@@ -136,7 +139,7 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
 
   const overlay = engine.layers.overlay(id);
   const root = rootSeenBy(shim.pid, overlay);
-  const described = { ...container, mounts: [...mounts, ...fileMounts] };
+  const described = { ...container, mounts: [...seenThroughShim(placed, shim.pid), ...fileMounts] };
   const description = describeContainer(described, {
     root: { path: overlay.target, visibleAt: root },
     user: await userOf(container, root),

@@ -19,7 +19,10 @@ export class MountedTree implements Disposable {
   /** Resolves the mount's place with the mounts added before it, and adds it. */
   add({ mount, parts }: Readonly<{ mount: OciMount; parts: readonly BytePath[] }>): BytePath[] {
     const place = this.resolve(parts);
-    this.#trees.push({ parts: place, readLink: mount.type === 'bind' ? this.#linksOf(mount.source) : noLinks });
+    this.#trees.push({
+      parts: place,
+      readLink: mount.type === 'bind' ? this.#linksOf(mount.visibleAt ?? mount.source) : noLinks,
+    });
     return place;
   }
 

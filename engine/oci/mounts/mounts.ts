@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { posix } from 'node:path';
 
 import { CGROUP_ROOT, detectCgroups } from '../../host/cgroups/cgroups.ts';
@@ -6,7 +7,14 @@ import type { DescribedMount, SpecDescription } from '../description.ts';
 import { INIT_PATH } from '../init-program.ts';
 import { tmpfsOptions } from './tmpfs-options.ts';
 
-export type OciMount = { destination: string; type: string; source: string; options: string[] };
+export type OciMount = {
+  destination: string;
+  type: string;
+  source: string;
+  options: string[];
+  /** The source's path for this daemon, if it is another one. */
+  visibleAt?: string;
+};
 
 const kernel = (destination: string, type: string, ...options: string[]): OciMount => ({
   destination,
@@ -76,13 +84,19 @@ export function readOnlyCgroups(mounts: readonly OciMount[]): OciMount[] {
 function userMount({ type, destination, source, writable, propagation, ...mount }: DescribedMount): OciMount {
   if (type === 'tmpfs') return tmpfs(destination, mount.options ?? '');
   // A bind inherits the flags of its source, such as `noexec`; crun would mount it anew without them.
-  const flags = new Set([...(writable ? [] : ['ro']), ...flagsOfMount(source)]);
+  const flags = new Set([...(writable ? [] : ['ro']), ...flagsOfMount(mount.visibleAt ?? source)]);
   const isFlat = mount.recursive === false;
-  if (!writable && mount.readOnlyBelow === true && !isFlat) flags.add('rro');
+  // crun 1.8 takes no file for this, and nothing is mounted below one.
+  const hasBelow = !isFlat && isFolder(mount.visibleAt ?? source);
+  if (!writable && mount.readOnlyBelow === true && hasBelow) flags.add('rro');
   // crun takes the recursion of a propagation for that of the bind.
   const spread = propagation || 'rprivate';
   const options = isFlat ? ['bind', ...flags, spread.replace(/^r/, '')] : ['rbind', ...flags, spread];
-  return { destination, type: 'bind', source, options };
+  return { destination, type: 'bind', source, options, ...(mount.visibleAt && { visibleAt: mount.visibleAt }) };
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 function bind(destination: string, source: string, options: string[]): OciMount {

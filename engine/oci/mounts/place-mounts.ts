@@ -39,7 +39,10 @@ export function placeMounts(root: string, mounts: readonly OciMount[]): Places {
       for (const placed of next) refuseForbidden(placed);
       const parts = held.move();
       return {
-        mounts: next.map(({ mount, parts: place }) => ({ ...mount, destination: pathOf(place) })),
+        mounts: next.map(({ mount: { visibleAt: _ours, ...mount }, parts: place }) => ({
+          ...mount,
+          destination: pathOf(place),
+        })),
         resolve: (path) => pathOf(tree.resolve(partsOf(path))),
         [Symbol.dispose]: () => parts.dispose(),
       };
@@ -67,7 +70,7 @@ function refuseForbidden({ mount, parts }: Placed): void {
   if (mount.type === 'proc' || parts[0] !== 'proc' || REPLACEABLE.has(place)) return;
   const told = place === asked ? asked : `${asked}, which leads to ${place},`;
   if (place !== '/proc') throw new EngineError('failed', `${told} cannot be mounted because it is inside /proc`);
-  const isProc = mount.type === 'bind' && filesystemOf(mount.source).kind === 'proc';
+  const isProc = mount.type === 'bind' && filesystemOf(mount.visibleAt ?? mount.source).kind === 'proc';
   if (!isProc) throw new EngineError('failed', `${told} cannot be mounted because the source is not of type proc`);
 }
 

@@ -4,6 +4,16 @@ import { append } from '../../lib/append.ts';
 /** The overlay that the shim mounts. Lower folders may be relative to `base`, topmost first. */
 export type RootFs = Readonly<{ base: string; lower: readonly string[]; upper: string; work: string; target: string }>;
 
+/** A mount that the shim makes before the runtime starts: `subpath` of `source`, found at `target`. */
+export type ShimPlace = Readonly<{
+  /** A folder; that of an image is empty, and gets the image's layers. */
+  source: string;
+  /** Topmost first, as those of the root. */
+  imageLayers?: readonly string[] | undefined;
+  subpath?: string | undefined;
+  target: string;
+}>;
+
 /** The log file for the output. Without `maxBytes`, or with 0, the file is never rotated. */
 export type ShimLog = Readonly<{
   path: string;
@@ -29,6 +39,7 @@ export type ShimOptions = Readonly<{
         rootfs?: RootFs;
         /** A descriptor; `/proc/<pid>/fd/3` in the shim. */
         netns?: number;
+        places?: readonly ShimPlace[];
         /** The /dev/shm of a running process, to be mounted at `target` in the shim's namespace. */
         memory?: Readonly<{ ofPid: number; target: string }>;
         /** A folder on which the shim mounts an empty memory file system, in its own namespace. */
@@ -57,6 +68,7 @@ export function shimArguments(options: ShimOptions): string[] {
   if (mode.kind === 'exec') list.push('--exec', mode.container);
   if (mode.kind === 'exec' && mode.oomScoreAdj !== undefined) list.push('--exec-oom-score', String(mode.oomScoreAdj));
   if (mode.kind === 'container' && mode.rootfs !== undefined) append(list, rootFsArguments(mode.rootfs));
+  if (mode.kind === 'container') append(list, (mode.places ?? []).flatMap(placeArguments));
   if (mode.kind === 'container' && mode.memory !== undefined) {
     list.push('--memory-of', String(mode.memory.ofPid), '--memory-target', mode.memory.target);
   }
@@ -75,6 +87,15 @@ export function shimArguments(options: ShimOptions): string[] {
 function rootFsArguments({ base, lower, upper, work, target }: RootFs): string[] {
   const options = overlayFolders({ lower, upper, work });
   return ['--rootfs-base', base, '--rootfs-options', options, '--rootfs-target', target];
+}
+
+function placeArguments({ source, imageLayers, subpath, target }: ShimPlace): string[] {
+  return [
+    ...['--place-source', source],
+    ...(imageLayers === undefined ? [] : ['--place-overlay', overlayFolders({ lower: imageLayers })]),
+    ...(subpath === undefined ? [] : ['--place-subpath', subpath]),
+    ...['--place-target', target],
+  ];
 }
 
 function logArguments(log: ShimLog): string[] {

@@ -8,6 +8,7 @@ import { Dockerd, NEWER_JUDGE } from '@gantry/testing/dockerd.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { LATER_ROWS, makeTree, type LaterRow } from './later-fields.ts';
+import { LATER_MOUNTS } from './later-mounts.ts';
 import { LATER_OPERATIONS } from './later-operations.ts';
 
 /** By hand the rows are sent to a newer dockerd as well: `GANTRY_JUDGE` (see testing/dockerd.ts). */
@@ -27,7 +28,7 @@ suite('fields of containers above version 1.41', () => {
   });
   after(async () => await parts.disposeAsync());
 
-  for (const row of [...LATER_ROWS, ...LATER_OPERATIONS]) {
+  for (const row of [...LATER_ROWS, ...LATER_OPERATIONS, ...LATER_MOUNTS]) {
     const remark = row.chosen === undefined ? 'as dockerd' : `unlike dockerd: ${row.chosen}`;
     test(`${row.title}: ${remark}`, async () => {
       assert.deepEqual(await outcomes(row, ours.socketPath, ours.directory), row.expected);

@@ -17,14 +17,14 @@ export type LaterRow = Readonly<{
   chosen?: string;
 }>;
 
-type Json = Record<string, unknown>;
+export type Json = Record<string, unknown>;
 type Shown = { Config: Json; HostConfig: Json; Mounts: Json[] };
 type Look = (shown: Shown) => unknown;
 
 const NO_LOOK: Look = () => undefined;
 
 /** The answer to a creation: 201 with a part of an inspect, or the message of the refusal. */
-async function created({ api }: LaterSide, body: Json, look: Look = NO_LOOK): Promise<unknown> {
+export async function created({ api }: LaterSide, body: Json, look: Look = NO_LOOK): Promise<unknown> {
   const { status, body: made } = await api.post<{ Id: string; Warnings: string[]; message: string }>(
     '/containers/create',
     { Image: 'busybox', Cmd: ['true'], ...body },
@@ -37,7 +37,7 @@ async function created({ api }: LaterSide, body: Json, look: Look = NO_LOOK): Pr
 }
 
 /** Lines of a container's output, sorted: two streams have no order. A refusal is its status. */
-async function output({ api }: LaterSide, script: string, body: Json): Promise<unknown> {
+export async function output({ api }: LaterSide, script: string, body: Json): Promise<unknown> {
   const { status, body: made } = await api.post<{ Id: string; message: string }>('/containers/create', {
     Image: 'busybox',
     Cmd: ['sh', '-c', script],
@@ -60,7 +60,7 @@ export function makeTree(host: string): () => void {
   return () => execFileSync('umount', [join(host, 'tree/below')]);
 }
 
-const mounts = (mount: Json): Json => ({ HostConfig: { Mounts: [{ Target: '/m', ...mount }] } });
+export const mounts = (mount: Json): Json => ({ HostConfig: { Mounts: [{ Target: '/m', ...mount }] } });
 const tree = ({ host }: LaterSide, more: Json = {}): Json =>
   mounts({ Type: 'bind', Source: join(host, 'tree'), ReadOnly: true, ...more });
 const WRITES = 'touch /m/x && echo top; touch /m/below/x && echo below; rm -f /m/x /m/below/x';
@@ -143,6 +143,14 @@ export const LATER_ROWS: readonly LaterRow[] = [
     title: 'a read-only bind of Binds, and the mount below it',
     work: async (side) => await output(side, WRITES, { HostConfig: { Binds: [`${join(side.host, 'tree')}:/m:ro`] } }),
     expected: { '1.24': FLAT, '1.43': FLAT, '1.44': RECURSIVE },
+  },
+  {
+    title: 'a read-only bind of a file',
+    work: async (side) => {
+      const file = mounts({ Type: 'bind', Source: '/etc/hostname', ReadOnly: true });
+      return await output(side, 'echo x > /m', file);
+    },
+    expected: { '1.44': ["sh: can't create /m: Read-only file system"] },
   },
   {
     title: 'a privileged container with a read-only bind, and the mount below it',

@@ -1,5 +1,6 @@
 import type { Engine } from '../../../engine.ts';
 import { logDriverOf } from '../../../logs/drivers.ts';
+import type { ShimPlace } from '../../../runtime/shim/shim-options.ts';
 import type { ShimOptions } from '../../../runtime/shim/shim.ts';
 import type { Container } from '../../store.ts';
 import { cgroupPathOf, runtimeCgroupOf } from '../places.ts';
@@ -13,6 +14,7 @@ type Given = Readonly<{
   /** A descriptor; undefined where the container has no network namespace of its own. */
   netns: number | undefined;
   memory: SharedMemory | undefined;
+  places: readonly ShimPlace[];
   filesTarget: string | undefined;
 }>;
 
@@ -20,7 +22,7 @@ type Given = Readonly<{
 export function shimOptions(
   { layers, runtimes }: Needs,
   container: Container,
-  { directory, netns, memory, filesTarget }: Given,
+  { directory, netns, memory, places, filesTarget }: Given,
 ): ShimOptions {
   const { id, config, hostConfig } = container;
   const borrowed = memory?.ofPid === undefined ? undefined : { ofPid: memory.ofPid, target: memory.target };
@@ -28,7 +30,7 @@ export function shimOptions(
     id,
     directory,
     runtime: runtimes.get(hostConfig.Runtime),
-    mode: { kind: 'container', rootfs: layers.wholeOverlay(id), netns, memory: borrowed, filesTarget },
+    mode: { kind: 'container', rootfs: layers.wholeOverlay(id), netns, memory: borrowed, places, filesTarget },
     tty: config.Tty,
     openStdin: config.OpenStdin,
     stdinOnce: config.StdinOnce,

@@ -38,7 +38,7 @@ export type PortBindings = Static<typeof PortBindings>;
  * `Volumes`.
  */
 export const MountSpec = Type.Object({
-  Type: Type.Optional(Type.String({ description: 'bind, volume or tmpfs' })),
+  Type: Type.Optional(Type.String({ description: 'bind, volume, tmpfs or image' })),
   Source: Type.Optional(Type.String()),
   Target: Type.Optional(Type.String()),
   ReadOnly: Type.Optional(Type.Boolean()),
@@ -55,6 +55,7 @@ export const MountSpec = Type.Object({
   VolumeOptions: Type.Optional(
     Type.Object({
       NoCopy: Type.Optional(Type.Boolean()),
+      Subpath: Type.Optional(Type.String({ description: 'Path in the volume' })),
       Labels: Type.Optional(Type.Record(Type.String(), Type.String())),
       DriverConfig: Type.Optional(
         Type.Object({
@@ -63,6 +64,9 @@ export const MountSpec = Type.Object({
         }),
       ),
     }),
+  ),
+  ImageOptions: Type.Optional(
+    Type.Object({ Subpath: Type.Optional(Type.String({ description: 'Path in the image' })) }),
   ),
   TmpfsOptions: Type.Optional(
     Type.Object({

@@ -55,6 +55,7 @@ export function parseMount(spec: MountSpec, dataRoot: string): MountPoint {
   const destination = checkedDestination(Target, (what) => mountError(Type, what));
   check(type !== 'bind' && spec.BindOptions !== undefined, 'field BindOptions must not be specified');
   check(type !== 'volume' && spec.VolumeOptions !== undefined, 'field VolumeOptions must not be specified');
+  check(type !== 'image' && spec.ImageOptions !== undefined, 'field ImageOptions must not be specified');
   check(type !== 'tmpfs' && spec.TmpfsOptions !== undefined, 'field TmpfsOptions must not be specified');
   const { Source = '', ReadOnly = false } = spec;
   switch (type) {
@@ -76,7 +77,18 @@ export function parseMount(spec: MountSpec, dataRoot: string): MountPoint {
     }
     case 'volume':
       check(Source === '' && ReadOnly, 'must not set ReadOnly mode when using anonymous volumes');
-      return { ...volumeMount(Source, destination, 'z', !ReadOnly), copyUp: spec.VolumeOptions?.NoCopy !== true };
+      check(
+        Source === '' && (spec.VolumeOptions?.Subpath ?? '') !== '',
+        'must not set Subpath when using anonymous volumes',
+      );
+      return {
+        ...volumeMount(Source, destination, 'z', !ReadOnly),
+        copyUp: spec.VolumeOptions?.NoCopy !== true,
+        ...subpathOf(Type, spec.VolumeOptions?.Subpath),
+      };
+    case 'image':
+      check(Source === '', 'field Source must not be empty');
+      return { ...imageMount(Source, destination), ...subpathOf(Type, spec.ImageOptions?.Subpath) };
     case 'tmpfs':
       check(Source !== '', 'field Source must not be specified');
       check((spec.TmpfsOptions?.SizeBytes ?? 0) < 0, 'the size of a tmpfs must not be negative');
@@ -136,14 +148,25 @@ function checkReadOnly({ ReadOnly = false, BindOptions }: MountSpec): void {
   const { ReadOnlyNonRecursive: isFlat = false, ReadOnlyForceRecursive: isForced = false } = BindOptions ?? {};
   refuseIf(!ReadOnly && isFlat, 'mount options conflict: !ReadOnly && BindOptions.ReadOnlyNonRecursive');
   refuseIf(!ReadOnly && isForced, 'mount options conflict: !ReadOnly && BindOptions.ReadOnlyForceRecursive');
-  refuseIf(
-    isFlat && isForced,
-    'mount options conflict: ReadOnlyNonRecursive && BindOptions.ReadOnlyForceRecursive',
-  );
+  refuseIf(isFlat && isForced, 'mount options conflict: ReadOnlyNonRecursive && BindOptions.ReadOnlyForceRecursive');
 }
 
 function contains(folder: string, path: string): boolean {
   return path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
+}
+
+/** Throws `invalid` for a path that is absolute, or climbs out. */
+function subpathOf(type: string, written = ''): { subpath?: string } {
+  const path = posix.normalize(written);
+  const isLocal = !path.startsWith('/') && path !== '..' && !path.startsWith('../') && !path.includes('\0');
+  refuseIf(!isLocal, mountError(type, 'subpath must be a relative path within the volume'));
+  return written === '' ? {} : { subpath: written };
+}
+
+/** An image, read-only. `Source` is shown as its name. */
+function imageMount(name: string, destination: string): MountPoint {
+  const nothing = { source: '', mode: '', copyUp: false, anonymous: false };
+  return { type: 'image', name, destination, writable: false, propagation: 'rprivate', ...nothing };
 }
 
 function tmpfsMount(destination: string, writable: boolean, options: string): MountPoint {
@@ -164,7 +187,7 @@ function destinationOf(path: string, bind: string, type: MountPoint['type']): st
 }
 
 function readType(type: string): MountPoint['type'] {
-  if (type === 'bind' || type === 'volume' || type === 'tmpfs') return type;
+  if (type === 'bind' || type === 'volume' || type === 'tmpfs' || type === 'image') return type;
   throw new EngineError('invalid', mountError(type, 'mount type unknown'));
 }
 

@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, fstatSync, readdirSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
 
 import type { Engine } from '../../../engine.ts';
 import { holdInRoot, openRoot } from '../../../host/files/openat.ts';
 import { EngineError, hasCode } from '../../../lib/errors.ts';
+import { holdSource } from '../../runs/preparation/mount-places.ts';
 import { mountVolumes, releaseVolumes, type VolumeMountNeeds } from '../../runs/preparation/volume-mounts.ts';
 import type { Container, MountPoint } from '../../store.ts';
 
@@ -19,7 +19,7 @@ export async function copyUpVolumes(engine: Needs, container: Container): Promis
   const { id } = container;
   const mounts = container.mounts.filter(({ type, copyUp }) => type === 'volume' && copyUp);
   if (mounts.length === 0) return;
-  const wanted = mounts.filter((mount) => needsMount(engine, mount) || isEmpty(mount.source));
+  const wanted = mounts.filter((mount) => needsMount(engine, mount) || isEmpty(mount));
   if (wanted.length === 0) return;
   await using undo = new AsyncDisposableStack();
   const root = undo.use(await engine.layers.mountOnHost(id));
@@ -31,8 +31,11 @@ export async function copyUpVolumes(engine: Needs, container: Container): Promis
   // A volume without files in the image is not mounted, because an unreachable server is an error of the start.
   const filled = wanted.filter(({ destination }) => folders.has(destination));
   undo.defer(async () => await releaseVolumes(engine, { id, mounts: filled }));
-  for (const { destination, source } of await mountVolumes(engine, { id, mounts: filled })) {
-    if ((await readdir(source)).length === 0) await copyFolder(folders.get(destination)!, destination, source);
+  for (const mount of await mountVolumes(engine, { id, mounts: filled })) {
+    const { destination } = mount;
+    if (!isEmpty(mount)) continue;
+    const target = undo.adopt(holdSource(mount), closeSync);
+    await copyFolder(folders.get(destination)!, destination, target);
   }
 }
 
@@ -49,13 +52,25 @@ function needsMount({ volumes, volumeDrivers }: Needs, { name = '' }: MountPoint
   return volume !== undefined && volumeDrivers.find(volume.driver).needsMount(volume);
 }
 
-function isEmpty(folder: string): boolean {
-  return readdirSync(folder).length === 0;
+/** Whether it is an empty folder: a missing part of a volume, or one that is a file, is not. */
+function isEmpty(mount: MountPoint): boolean {
+  let held: number | undefined;
+  try {
+    held = holdSource(mount);
+    return fstatSync(held).isDirectory() && readdirSync(`/proc/self/fd/${held}`).length === 0;
+  } catch (error) {
+    if (mount.subpath !== undefined && error instanceof EngineError) return false; // the start tells
+    throw error;
+  } finally {
+    if (held !== undefined) closeSync(held);
+  }
 }
 
-async function copyFolder(folder: number, path: string, target: string): Promise<void> {
-  // Through the descriptor: a symbolic link of the image cannot lead out of its root.
-  const copy = spawn('cp', ['-a', '/proc/self/fd/3/.', target], { stdio: ['ignore', 'ignore', 'pipe', folder] });
+async function copyFolder(folder: number, path: string, target: number): Promise<void> {
+  // Through descriptors: a symbolic link cannot lead out of the image or the volume.
+  const copy = spawn('cp', ['-a', '/proc/self/fd/3/.', '/proc/self/fd/4/'], {
+    stdio: ['ignore', 'ignore', 'pipe', folder, target],
+  });
   let complaint = '';
   copy.stderr!.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
   const [code] = (await once(copy, 'close')) as [number];

@@ -1,0 +1,90 @@
+import { closeSync, mkdirSync, readdirSync, rmdirSync, unlinkSync } from 'node:fs';
+import { join } from 'node:path';
+
+import type { Engine } from '../../../engine.ts';
+import { holdInRoot, openRoot } from '../../../host/files/openat.ts';
+import { EngineError, hasCode } from '../../../lib/errors.ts';
+import type { ShimPlace } from '../../../runtime/shim/shim-options.ts';
+import type { Container, MountPoint } from '../../store.ts';
+import { containerFolder } from '../places.ts';
+
+type Needs = Pick<Engine, 'config' | 'layers'>;
+
+/** The mounts of a run, with their sources for the runtime, and the mounts that the shim makes for them before. */
+export type Placed = Readonly<{ mounts: MountPoint[]; places: ShimPlace[] }>;
+
+/**
+ * Parts of volumes, and images: the shim mounts them in its own namespace, below the container's folder. The data root is
+ * private, so they are not visible on the host.
+ */
+export function placedMounts({ config, layers }: Needs, { id, mounts }: Pick<Container, 'id' | 'mounts'>): Placed {
+  const folder = join(containerFolder(config, id), 'mounts');
+  const places: ShimPlace[] = [];
+  const placed = mounts.map((mount, index): MountPoint => {
+    const { type, source, subpath, imageId } = mount;
+    if (type !== 'image' && subpath === undefined) return mount;
+    if (places.length === 0) makeEmpty(folder);
+    const target = join(folder, `${index}`);
+    if (imageId === undefined) {
+      closeSync(holdSource(mount)); // for an error with its reason; the shim finds it once more
+      places.push({ source, subpath, target });
+    } else {
+      const whole = makeFolder(join(folder, `${index}-image`));
+      // An overlay without a writable layer has two lower folders at least.
+      const empty = makeFolder(join(folder, `${index}-empty`));
+      places.push({ source: whole, imageLayers: [...layers.imageFolders(imageId), empty], subpath, target });
+    }
+    return { ...mount, source: target };
+  });
+  return { mounts: placed, places };
+}
+
+/** The mounts, with the paths by which this daemon sees those of the shim. */
+export function seenThroughShim({ mounts, places }: Placed, shimPid: number): (MountPoint & { visibleAt?: string })[] {
+  const targets = new Set(places.map(({ target }) => target));
+  return mounts.map((mount) =>
+    targets.has(mount.source) ? { ...mount, visibleAt: `/proc/${shimPid}/root${mount.source}` } : mount,
+  );
+}
+
+/**
+ * Holds a mount's files open: the volume, or its part as a process would find it whose root is the volume. Throws
+ * `notFound` for a missing part.
+ */
+export function holdSource({ source, subpath = '.' }: Pick<MountPoint, 'source' | 'subpath'>): number {
+  const root = openRoot(source);
+  try {
+    return holdInRoot(root, Buffer.from(subpath).toString('latin1'));
+  } catch (error) {
+    const reason = REASONS.find(([code]) => hasCode(error, code));
+    if (reason === undefined) throw error;
+    const [code, what] = reason;
+    const path = join(source, subpath);
+    throw new EngineError(code === 'ENOENT' ? 'notFound' : 'invalid', `cannot access path ${path}: ${what}`, {
+      cause: error,
+    });
+  } finally {
+    closeSync(root);
+  }
+}
+
+const REASONS = [
+  ['ENOENT', 'no such file or directory'],
+  ['ENOTDIR', 'not a directory'],
+  ['ELOOP', 'too many links'],
+] as const;
+
+function makeFolder(path: string): string {
+  mkdirSync(path, { mode: 0o700 });
+  return path;
+}
+
+/** Places of the last run are empty on the host: its mounts went with its shim. */
+function makeEmpty(folder: string): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) rmdirSync(path);
+    else unlinkSync(path);
+  }
+}
