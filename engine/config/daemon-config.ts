@@ -38,6 +38,7 @@ export type Config = Readonly<{
   maxApiVersion: string;
   defaultApiVersion: string;
   /** Hosts and CIDRs. */
+  cdiSpecDirs: readonly string[];
   insecureRegistries: readonly string[];
   registryMirrors: readonly string[];
   /** The URL of the index that is searched. */
@@ -97,6 +98,7 @@ export function toConfig(file: ConfigFile): Config {
     minApiVersion: file['min-api-version'],
     maxApiVersion: file['max-api-version'],
     defaultApiVersion: file['default-api-version'] || file['max-api-version'],
+    cdiSpecDirs: file['cdi-spec-dirs'],
     insecureRegistries: file['insecure-registries'],
     registryMirrors: file['registry-mirrors'],
     searchIndex: file['search-index'],

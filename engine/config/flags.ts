@@ -28,6 +28,7 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   'min-api-version': { key: 'min-api-version', kind: 'text' },
   'max-api-version': { key: 'max-api-version', kind: 'text' },
   'default-api-version': { key: 'default-api-version', kind: 'text' },
+  'cdi-spec-dir': { key: 'cdi-spec-dirs', kind: 'list' },
   'insecure-registry': { key: 'insecure-registries', kind: 'list' },
   'registry-mirror': { key: 'registry-mirrors', kind: 'list' },
   'search-index': { key: 'search-index', kind: 'text' },

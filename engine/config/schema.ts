@@ -55,6 +55,10 @@ export const ConfigFile = Type.Object(
     'insecure-registries': strings(
       'registries, by host or CIDR, whose certificates are not checked and that may speak plain HTTP; loopback always may',
     ),
+    'cdi-spec-dirs': strings(
+      'folders with descriptions of devices by their vendors; a later one goes before an earlier one',
+      ['/etc/cdi', '/var/run/cdi'],
+    ),
     'registry-mirrors': strings('URLs that are asked for images of docker.io first'),
     'search-index': text('URL of the index that is searched for images', 'https://index.docker.io'),
     'registry-certs-dir': text(

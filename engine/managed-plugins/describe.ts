@@ -87,6 +87,8 @@ export function describePlugin(config: PluginConfig, around: Around): SpecDescri
       .map((path) => ({ path, inContainer: path, access: 'rwm' })),
     deviceRules: Linux?.AllowAllDevices ? ['a *:* rwm'] : [],
     sysctls: {},
+    deviceMounts: [],
+    hooks: [],
     annotations: {},
     writableCgroups: false,
     maskedPaths: undefined,

@@ -1,3 +1,4 @@
+import type { DeviceEdits } from './cdi/devices.ts';
 import type { ContainerUser } from './user.ts';
 
 /** By the names of the kernel, such as `nofile`; a negative number is no limit. */
@@ -83,7 +84,15 @@ export type Limits = Readonly<{
 }>;
 
 /** A device of the host, or a folder of them; `access` is of `rwm`. */
-type WantedDevice = Readonly<{ path: string; inContainer: string; access: string }>;
+type WantedDevice = Readonly<{
+  path: string;
+  inContainer: string;
+  access: string;
+  /** Of the node in the container, if not the host's. */
+  fileMode?: number | undefined;
+  uid?: number | undefined;
+  gid?: number | undefined;
+}>;
 
 /** The description of a process and its surroundings, from which `config.json` is made. */
 export type SpecDescription = Readonly<{
@@ -109,6 +118,9 @@ export type SpecDescription = Readonly<{
   shm: Readonly<{ sizeBytes: number }> | Readonly<{ path: string; isHosts: boolean }> | undefined;
   limits: Limits;
   devices: readonly WantedDevice[];
+  /** Mounts and hooks of devices that vendors describe. */
+  deviceMounts: DeviceEdits['mounts'];
+  hooks: DeviceEdits['hooks'];
   /** Such as `c 10:200 rwm`. */
   deviceRules: readonly string[];
   sysctls: Readonly<Record<string, string>>;

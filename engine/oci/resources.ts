@@ -104,9 +104,9 @@ export function ociDevices({ privileged, devices: wanted, deviceRules }: SpecDes
     { allow: true, type: 'c', major: 136, access: 'rwm' }, // terminals
   ];
   const devices = privileged ? devicesBelow('/dev', '/dev') : [];
-  for (const { path, inContainer, access } of wanted) {
+  for (const { path, inContainer, access, ...own } of wanted) {
     if (privileged && inContainer === path) continue; // it is among the usual ones
-    const found = mappedDevices(path, inContainer);
+    const found = mappedDevices(path, inContainer).map((device) => ({ ...device, ...definedOnly(own) }));
     append(devices, found);
     append(
       rules,
@@ -120,6 +120,10 @@ export function ociDevices({ privileged, devices: wanted, deviceRules }: SpecDes
     );
   }
   return { devices, rules: [...rules, ...deviceRules.map(deviceRule)] };
+}
+
+function definedOnly<T extends object>(values: T): T {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as T;
 }
 
 /** A device, or all devices of a folder such as `/dev/snd`. */

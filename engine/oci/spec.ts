@@ -59,7 +59,16 @@ export function ociSpec(description: SpecDescription): object {
       ...(seccomp !== undefined && { seccomp }),
       ...rootPropagation(description),
     },
+    ...(description.hooks.length > 0 && { hooks: hooksByName(description) }),
   };
+}
+
+/** Programs that the runtime runs. */
+function hooksByName({ hooks }: SpecDescription): object {
+  const named = Object.groupBy(hooks, ({ hookName }) => hookName);
+  return Object.fromEntries(
+    Object.entries(named).map(([name, list]) => [name, list.map(({ hookName: _name, ...hook }) => hook)]),
+  );
 }
 
 /** The process without its surroundings, as an exec needs it. Throws `StartFailed` when the kernel would refuse it. */

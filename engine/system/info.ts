@@ -43,7 +43,7 @@ export function versionOf({ config }: Pick<InfoNeeds, 'config'>): Version {
 }
 
 /** GET /info without the cluster: the specification's fields, and those that the docker command line prints. */
-export function infoOf(engine: InfoNeeds): Omit<Info, 'Swarm'> {
+export function infoOf(engine: InfoNeeds): Omit<Info, 'Swarm' | 'DiscoveredDevices'> {
   const { config, runtimes } = engine;
   const proxies = proxySettings();
   const machine = machineInfo();
@@ -56,6 +56,7 @@ export function infoOf(engine: InfoNeeds): Omit<Info, 'Swarm'> {
     Warnings: warnings.length === 0 ? null : warnings,
     ...containerCounts(engine.containers),
     ID: engine.daemonId,
+    CDISpecDirs: [...config.cdiSpecDirs],
     Images: engine.images.all().length,
     RegistryConfig: registryConfig(config),
     Driver: 'overlay2',

@@ -4,6 +4,7 @@ import type { Reply } from '../http/reply.ts';
 import type { ApiRequest } from '../http/request.ts';
 import type { AddRoutes } from '../http/route-table.ts';
 import { refuseIf } from '../lib/errors.ts';
+import { deviceNames } from '../oci/cdi/devices.ts';
 import { RuntimeFeatures } from '../runtime/features.ts';
 import { DISK_USAGE_KINDS, DiskUsageQuery, DiskUsageWire } from './disk-usage-schema.ts';
 import { DiskUsage, listsOf, type DiskUsageKind } from './disk-usage.ts';
@@ -21,9 +22,11 @@ export const systemRoutes =
       config: { steps: infoSteps },
       handler: async () => {
         const [info, Swarm] = [infoOf(engine), await swarmInfo(engine.cluster)];
+        const devices = (await deviceNames(engine.config.cdiSpecDirs)).map((ID) => ({ Source: 'cdi', ID }));
+        const DiscoveredDevices = devices.length === 0 ? null : devices;
         const Warnings = [...(info.Warnings ?? []), ...(Swarm.Warnings ?? [])];
         const Runtimes = await withFeatures(info.Runtimes, features);
-        return { ...info, Runtimes, Warnings: Warnings.length === 0 ? null : Warnings, Swarm };
+        return { ...info, Runtimes, DiscoveredDevices, Warnings: Warnings.length === 0 ? null : Warnings, Swarm };
       },
     });
     http.get('/version', { schema: { response: { 200: Version } }, handler: () => versionOf(engine) });

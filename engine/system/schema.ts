@@ -114,5 +114,7 @@ export const Info = Type.Object({
   ),
   Swarm: SwarmInfo,
   Warnings: orNull(Type.Array(text)),
+  CDISpecDirs: Type.Array(text),
+  DiscoveredDevices: orNull(Type.Array(Type.Object({ Source: text, ID: text }))),
 });
 export type Info = Static<typeof Info>;

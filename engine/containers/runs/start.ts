@@ -11,6 +11,7 @@ import { messageOf } from '../../lib/failure-message.ts';
 import { measure } from '../../lib/measures.ts';
 import { addressesOf, hasAddress, type Endpoint } from '../../networks/endpoints/endpoint.ts';
 import { openSandbox } from '../../networks/endpoints/sandbox.ts';
+import { deviceEdits } from '../../oci/cdi/devices.ts';
 import { prepareResources } from '../../oci/resources.ts';
 import { rootSeenBy } from '../../oci/root-files.ts';
 import { appArmorProfile, ensureProfile } from '../../oci/security/apparmor.ts';
@@ -23,6 +24,7 @@ import { emitContainer, emitMounts } from '../container-events.ts';
 import { linkEnvironment, linkHosts, tellLinkedAddress } from '../links/links.ts';
 import { asOfNow } from '../networks/attachments.ts';
 import { registrationOf, usesResolver } from '../networks/registrations.ts';
+import type { HostConfig } from '../settings/host-config/host-config-schema.ts';
 import { securityOptions } from '../settings/security-option.ts';
 import { isAlive, transition, type Alive } from '../state.ts';
 import type { Container } from '../store.ts';
@@ -115,6 +117,7 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   );
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   await ensureProfile(claimed.appArmorProfile ?? '');
+  const devices = await deviceEdits(engine.config.cdiSpecDirs, requestedDevices(claimed.hostConfig));
   prepareBindSources(claimed);
   undo.defer(() => unmountAfterwards(engine, claimed));
   const mounts = await mountVolumes(engine, claimed);
@@ -149,6 +152,7 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
     linkVariables: linkEnvironment(engine, container),
     cgroup: runtimeCgroupOf(container),
     defaultUlimits: engine.config.defaultUlimits,
+    devices,
   });
   writeFileSync(join(folder, 'config.json'), JSON.stringify(ociSpec(description)));
   using _attaching = await engine.runs.of(id).connectClients(shim);
@@ -165,6 +169,16 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   engine.background.untilDone('update the addresses in linked containers', { container: id }, () =>
     tellLinkedAddress(engine, id),
   );
+}
+
+/** The devices of requests to the driver `cdi`. Throws `failed` for anything but names in one. */
+function requestedDevices({ DeviceRequests }: HostConfig): string[] {
+  return (DeviceRequests ?? []).flatMap(({ Count = 0, DeviceIDs, Options }) => {
+    if (Count !== 0) throw new EngineError('failed', 'unexpected count in CDI device request');
+    const hasOptions = Object.keys(Options ?? {}).length > 0;
+    if (hasOptions) throw new EngineError('failed', 'unexpected options in CDI device request');
+    return DeviceIDs ?? [];
+  });
 }
 
 /** The shim holds the namespace before it has a process. */

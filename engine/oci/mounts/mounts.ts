@@ -25,7 +25,7 @@ const kernel = (destination: string, type: string, ...options: string[]): OciMou
 
 /** All mounts, in no order; `init` is the engine's program for the first process. */
 export function ociMounts(
-  { root, privileged, writableCgroups, shm, files, mounts, tmpfs: further }: SpecDescription,
+  { root, privileged, writableCgroups, shm, files, mounts, deviceMounts, tmpfs: further }: SpecDescription,
   init: string | undefined,
 ): OciMount[] {
   const writable = privileged ? 'rw' : 'ro';
@@ -61,6 +61,11 @@ export function ociMounts(
     list.push(bind('/etc/hosts', files.hosts, [access]));
   }
   if (init !== undefined) list.push(bind(INIT_PATH, init, ['ro']));
+  for (const { hostPath, containerPath, type = '', options = [] } of deviceMounts) {
+    const isBind = type === '' || type === 'bind';
+    const words = isBind && !options.some((word) => /^r?bind$/.test(word)) ? ['rbind', ...options] : options;
+    list.push({ destination: containerPath, type: isBind ? 'bind' : type, source: hostPath, options: words });
+  }
   for (const mount of mounts) list.push(userMount(mount));
   // Over a borrowed volume, as in dockerd.
   for (const [destination, options] of Object.entries(further)) {

@@ -64,6 +64,7 @@ function specOf(
     shm: undefined,
     cgroup: { path: '/docker/c1', bySystemd: false },
     defaultUlimits: { core: { soft: 0, hard: 0 } },
+    devices: { env: [], deviceNodes: [], mounts: [], hooks: [] },
   });
   return ociSpec(description) as Spec;
 }

@@ -1,3 +1,4 @@
+import type { DeviceEdits } from '../../../oci/cdi/devices.ts';
 import type { ProcessDescription, SpecDescription, Ulimits, WantedCapabilities } from '../../../oci/description.ts';
 import type { ContainerUser } from '../../../oci/user.ts';
 import type { HostConfig } from '../../settings/host-config/host-config-schema.ts';
@@ -38,17 +39,19 @@ type Around = Pick<SpecDescription, 'namespaces' | 'files' | 'cgroup'> & {
   /** Variables of the container's links. */
   linkVariables: readonly string[];
   defaultUlimits: Ulimits;
+  /** The edits for devices that vendors describe. */
+  devices: DeviceEdits;
 };
 
 /** The container's first process and its surroundings. */
 export function describeContainer(container: Container, around: Around): SpecDescription {
   const { config, hostConfig, path, args, mounts } = container;
-  const { namespaces, files, cgroup, user, root, shm, linkVariables, defaultUlimits } = around;
+  const { namespaces, files, cgroup, user, root, shm, linkVariables, defaultUlimits, devices } = around;
   return {
     process: {
       ...processOf(container, user, defaultUlimits),
       args: [path, ...args],
-      env: environmentOf(container, linkVariables),
+      env: [...environmentOf(container, linkVariables), ...devices.env],
     },
     wantsInit: hostConfig.Init === true && hostConfig.PidMode === '', // else another process is the first one anyway
     hostname: config.Hostname,
@@ -63,12 +66,20 @@ export function describeContainer(container: Container, around: Around): SpecDes
     files,
     shm: sharedMemory(hostConfig, shm),
     limits: limitsOf(hostConfig),
-    devices: (hostConfig.Devices ?? []).map(({ PathOnHost, PathInContainer, CgroupPermissions }) => ({
-      path: PathOnHost,
-      inContainer: PathInContainer || PathOnHost,
-      access: CgroupPermissions || 'rwm',
-    })),
+    devices: [
+      ...(hostConfig.Devices ?? []).map(({ PathOnHost, PathInContainer, CgroupPermissions }) => ({
+        path: PathOnHost,
+        inContainer: PathInContainer || PathOnHost,
+        access: CgroupPermissions || 'rwm',
+      })),
+      ...devices.deviceNodes.map(({ path: inContainer, hostPath, permissions, fileMode, uid, gid }) => ({
+        ...{ path: hostPath || inContainer, inContainer, access: permissions || 'rwm' },
+        ...{ fileMode, uid, gid },
+      })),
+    ],
     deviceRules: hostConfig.DeviceCgroupRules ?? [],
+    deviceMounts: devices.mounts,
+    hooks: devices.hooks,
     sysctls: hostConfig.Sysctls ?? {},
     annotations: hostConfig.Annotations ?? {},
     writableCgroups: securityOptions(hostConfig).writableCgroups,
