@@ -65,10 +65,9 @@ export function ociSpec(description: SpecDescription): object {
 
 /** Programs that the runtime runs. */
 function hooksByName({ hooks }: SpecDescription): object {
-  const named = Object.groupBy(hooks, ({ hookName }) => hookName);
-  return Object.fromEntries(
-    Object.entries(named).map(([name, list]) => [name, list.map(({ hookName: _name, ...hook }) => hook)]),
-  );
+  const named = new Map<string, object[]>();
+  for (const { hookName, ...hook } of hooks) named.set(hookName, [...(named.get(hookName) ?? []), hook]);
+  return Object.fromEntries(named);
 }
 
 /** The process without its surroundings, as an exec needs it. Throws `StartFailed` when the kernel would refuse it. */
