@@ -88,7 +88,7 @@ type WantedDevice = Readonly<{
   path: string;
   inContainer: string;
   access: string;
-  /** Of the node in the container, if not the host's. */
+  /** Mode and owners of the node in the container. Default: the host's. */
   fileMode?: number | undefined;
   uid?: number | undefined;
   gid?: number | undefined;

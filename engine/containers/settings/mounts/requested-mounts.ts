@@ -12,7 +12,7 @@ import { checkedDestination, parseBind, parseModes, parseMount, volumeMount } fr
 /** A mount, and the options of its volume if that has to be created. */
 type RequestedMount = Readonly<{ mount: MountPoint; volume: NonNullable<MountSpec['VolumeOptions']> }>;
 
-/** What clients of older versions mean where they write nothing. */
+/** Defaults of clients of older versions. */
 export type MountDefaults = Readonly<{ readOnlyIsFlat?: boolean }>;
 
 /** A warning of the creation. */
