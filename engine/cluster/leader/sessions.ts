@@ -160,7 +160,10 @@ export class Sessions implements Disposable {
   #answerFile(id: string, session: Session, message: WantFileMessage): void {
     const { dataKey, replica } = this.#needs;
     this.#run('answer a node that asks for a secret', id, session, async () => {
-      session.channel.send(await answerFile(replica, dataKey, id, message));
+      if (session.channel.isClosed) return;
+      const answer = await answerFile(replica, dataKey, id, message);
+      session.channel.send(answer);
+      session.channel.charge(answer.data?.length ?? 0);
     });
   }
 

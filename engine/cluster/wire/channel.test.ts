@@ -168,6 +168,27 @@ suite('a side of a channel that sends much', () => {
     channel[Symbol.dispose]();
   });
 
+  test('pays for the answers to it', () => {
+    const [far, near] = duplexPair();
+    const waits: number[] = [];
+    const after = (milliseconds: number): Disposable => {
+      waits.push(milliseconds);
+      return { [Symbol.dispose]: () => undefined };
+    };
+    const limits = { ...FROM_NODE_LIMITS, burstBytes: MB, bytesPerSecond: 1000 };
+    const channel = new Channel(near, {
+      ...{ schema, limits, clock: { ...systemClock, after }, receive: () => undefined },
+    });
+
+    channel.charge(MB / 2);
+    assert.deepEqual([waits.length, near.isPaused()], [0, false]);
+    channel.charge(MB);
+    assert.ok(near.isPaused());
+    assert.ok(waits[0]! > 400_000, String(waits[0]));
+    channel[Symbol.dispose]();
+    far.destroy();
+  });
+
   test('has its burst, then its bytes a second', () => {
     const allowance = new Allowance({ ...FROM_NODE_LIMITS, burstBytes: 1000, bytesPerSecond: 100 });
     const start = performance.now();

@@ -70,6 +70,19 @@ export class Channel<S extends TSchema, Out> implements Disposable {
       this.#refuse('it does not read what it is sent');
   }
 
+  get isClosed(): boolean {
+    return this.#socket.destroyed;
+  }
+
+  /** Counts bytes as sent by the other side, such as those of a large answer: it is read again when they are allowed. */
+  charge(bytes: number): void {
+    const waitMs = this.#allowance.take(bytes);
+    if (waitMs === 0 || this.isClosed) return;
+    this.#pause?.[Symbol.dispose]();
+    this.#socket.pause();
+    this.#pause = this.#settings.clock.after(waitMs, () => this.#socket.resume());
+  }
+
   [Symbol.dispose](): void {
     this.#socket.destroy();
   }
@@ -84,10 +97,7 @@ export class Channel<S extends TSchema, Out> implements Disposable {
       if (this.#socket.destroyed) return;
     }
     if (this.#isTooLong(this.#rest)) return this.#refuse(TOO_LONG);
-    const waitMs = this.#allowance.take(chunk.length + (others.length + 1) * MIN_COST_BYTES);
-    if (waitMs === 0) return;
-    this.#socket.pause();
-    this.#pause = this.#settings.clock.after(waitMs, () => this.#socket.resume());
+    this.charge(chunk.length + (others.length + 1) * MIN_COST_BYTES);
   }
 
   #receive(line: string): void {
