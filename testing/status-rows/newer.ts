@@ -1,8 +1,6 @@
 import { TarWriter } from '../archives/tar-writer.ts';
 import { pluginConfig } from '../plugins/plugin-files.ts';
-import { filters, missing, NOT_BUILT, OF_MEMBERS, type StatusRow, type StatusRows, unknown } from './row.ts';
-
-const later = (path: string): StatusRow => ({ statuses: [200], never: NOT_BUILT, cases: [missing(path)] });
+import { filters, OF_MEMBERS, type StatusRows, unknown } from './row.ts';
 
 /** The archive of a plugin. */
 const plugin = new TarWriter()
@@ -174,8 +172,22 @@ export const newerRows = {
       [503, 'the node is in no cluster', '/tasks/x/logs?stdout=1'],
     ],
   },
-  'GET /swarm/unlockkey': later('/swarm/unlockkey'),
-  'POST /swarm/unlock': later('/swarm/unlock'),
+  'GET /swarm/unlockkey': {
+    statuses: [200, 500, 503],
+    never: { 200: OF_MEMBERS },
+    cases: [
+      [400, 'it came with 1.25', '/v1.24/swarm/unlockkey'],
+      [503, 'the node is in no cluster', '/swarm/unlockkey'],
+    ],
+  },
+  'POST /swarm/unlock': {
+    statuses: [200, 409, 500, 503],
+    never: { 200: OF_MEMBERS, 409: OF_MEMBERS },
+    cases: [
+      [400, 'it came with 1.25', '/v1.24/swarm/unlock'],
+      [503, 'the node is in no cluster', '/swarm/unlock', { body: { UnlockKey: 'x' } }],
+    ],
+  },
   'POST /build/cancel': {
     statuses: [200, 400, 500],
     cases: [

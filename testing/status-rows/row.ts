@@ -50,17 +50,7 @@ export const TAR = 'application/x-tar';
 /** Why no request of the table brings a status about: it takes a cluster, and the tests of that ask for it. */
 export const OF_MEMBERS = 'engine/cluster asks it of members of a cluster';
 
-export const NOT_BUILT = {
-  200: 'not built yet',
-  201: 'not built yet',
-  204: 'not built yet',
-  400: 'not built yet',
-  403: 'not built yet',
-  404: 'not built yet',
-};
-
 export const filters = (value: unknown): string => `filters=${encodeURIComponent(JSON.stringify(value))}`;
 
 /** A path whose container, image … there is not, and the answer to it. */
 export const unknown = (path: string, extra?: Extra): Case => [404, 'there is no such object', path, extra];
-export const missing = (path: string, extra?: Extra): Case => [501, 'it is not built yet', path, extra];

@@ -1,14 +1,15 @@
 import type { AddRoutes } from '../../http/route-table.ts';
 import { parseStrictBoolean } from '../../http/values/strict-boolean.ts';
+import { EngineError } from '../../lib/errors.ts';
 import type { Cluster } from '../cluster.ts';
 import { clusterOf } from '../state/view.ts';
 import { readAddressPools } from './address-pools.ts';
 import { presentWithTokens } from './present.ts';
-import { InitBody, JoinBody, LeaveQuery, SpecBody, UpdateQuery } from './schema.ts';
+import { InitBody, JoinBody, LeaveQuery, SpecBody, UnlockBody, UpdateQuery } from './schema.ts';
 import { readSpec } from './spec.ts';
 import { readVersion } from './version.ts';
 
-/** Endpoints 67 to 71. */
+/** Endpoints 67 to 71, 98 and 99. */
 export const swarmRoutes =
   ({ cluster }: { cluster: Cluster }): AddRoutes =>
   (http) => {
@@ -58,6 +59,22 @@ export const swarmRoutes =
         const manager = cluster.manager();
         await manager.write('updateCluster', { version, spec: readSpec(body), rotateWorker, rotateManager });
         return reply.code(200).send();
+      },
+    });
+
+    http.get('/swarm/unlockkey', {
+      handler: async () => {
+        await cluster.manager().fresh();
+        return { UnlockKey: '' }; // dockerd's answer for managers that are never locked
+      },
+    });
+
+    http.post('/swarm/unlock', {
+      schema: { body: UnlockBody },
+      config: { needsBody: true },
+      handler: () => {
+        cluster.manager();
+        throw new EngineError('conflict', 'swarm is not locked');
       },
     });
   };

@@ -56,3 +56,5 @@ export const UpdateQuery = Type.Object({
   rotateWorkerToken: Type.Optional(Type.String({ description: 'A boolean: 1, t, true, 0, f or false' })),
   rotateManagerToken: Type.Optional(Type.String({ description: 'A boolean: 1, t, true, 0, f or false' })),
 });
+
+export const UnlockBody = Type.Object({ UnlockKey: text });

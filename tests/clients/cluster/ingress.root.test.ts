@@ -18,6 +18,8 @@ const service = (over: object): object => ({
 const published = { EndpointSpec: { Ports: [{ TargetPort: 80 }] } };
 
 const ROWS: readonly Row[] = [
+  ['GET', '/swarm/unlockkey'],
+  ['POST', '/swarm/unlock', { UnlockKey: 'x' }],
   ['POST', '/networks/create', entry()],
   ['POST', '/networks/create', entry({ Driver: 'bridge' })],
   ['POST', '/networks/create', entry({ Attachable: true })],
@@ -46,7 +48,7 @@ const POOLS: readonly (readonly [body: object, ours?: number])[] = [
   [{ DefaultAddrPool: ['20.20.0.0/16'], SubnetSize: 30 }, 400],
 ];
 
-suite('address pools and networks of published ports, beside dockerd', { concurrency: false }, () => {
+suite('address pools, keys and networks of published ports, beside dockerd', { concurrency: false }, () => {
   let engines: BothEngines;
   before(async () => {
     engines = await BothEngines.start('1.41');
