@@ -1,5 +1,3 @@
-import { hostname, machine } from 'node:os';
-
 import { TemplateError } from '@gantry/template/error.ts';
 import { compileTemplate } from '@gantry/template/run.ts';
 
@@ -7,7 +5,7 @@ import { EngineError } from '../../lib/errors.ts';
 import type { SecretKind } from '../secrets/kinds.ts';
 import type { FileMessage } from '../wire/task-messages.ts';
 import type { AgentTask } from './store.ts';
-import { containerNameOf } from './task-container.ts';
+import { templateContext } from './task-container.ts';
 
 export type Expansion = NonNullable<FileMessage['templating']>;
 
@@ -43,19 +41,13 @@ export function expandTemplate({ task, kind, id, data, expansion, dataOf }: Payl
     ['config', other('config')],
   ]);
   try {
-    return Buffer.from(compileTemplate(data.toString(), undefined, functions)(contextOf(task, expansion)));
+    return Buffer.from(
+      compileTemplate(data.toString(), undefined, functions)(templateContext(task, expansion.serviceLabels)),
+    );
   } catch (error) {
     if (!(error instanceof TemplateError)) throw error;
     throw failed(error.message, error);
   }
-}
-
-function contextOf(task: AgentTask, { serviceLabels }: Expansion): object {
-  return {
-    Service: { ID: task.service, Name: task.serviceName, Labels: serviceLabels },
-    Node: { ID: task.node, Hostname: hostname(), Platform: { Architecture: machine(), OS: 'linux' } },
-    Task: { ID: task.id, Name: containerNameOf(task), Slot: task.slot === 0 ? task.node : String(task.slot) },
-  };
 }
 
 function environmentOf({ made }: AgentTask): ReadonlyMap<string, string> {

@@ -1,13 +1,16 @@
+import { hostname, machine } from 'node:os';
+
 import type { CreateBody } from '../../containers/schema.ts';
-import type { MountSpec } from '../../containers/settings/host-config/host-config-schema.ts';
 import { familiarReference, parseReference, withDefaultTag } from '../../images/names/reference.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { omitEmpty } from '../services/omit-empty.ts';
-import type { TaskMount, TaskPort } from '../state/records.ts';
+import { expandContainer, type TemplateContext } from '../services/task-template/expansion.ts';
+import type { TaskPort } from '../state/records.ts';
 import { placeOf } from '../state/task-states.ts';
 import type { NodeTemplate } from '../wire/task-messages.ts';
 import type { TaskNetworks } from './networks.ts';
 import type { AgentTask } from './store.ts';
+import { containerSettings, hostSettings, resourceSettings } from './task-settings.ts';
 
 /** dockerd's prefix, which clients look for, and the specification's. */
 const LABEL_PREFIXES = ['com.docker.swarm', 'com.engine.swarm'];
@@ -19,9 +22,9 @@ export function containerNameOf(task: AgentTask): string {
 
 /** The body of a creation as a client would send it. */
 export function containerBody(task: AgentTask, made: NodeTemplate, networks: TaskNetworks): CreateBody {
-  const { container, resources, logDriver, ports } = made;
-  const { image, command, args, env, dir, user, mounts } = container;
-  const limits = resources?.limits;
+  const { resources, logDriver, ports } = made;
+  const container = expandContainer(made.container, templateContext(task, made.serviceLabels ?? {}));
+  const { image, command, args, env, dir, user } = container;
   return {
     Image: imageNameOf(image),
     Labels: { ...container.labels, ...labelsOf(task) },
@@ -31,13 +34,13 @@ export function containerBody(task: AgentTask, made: NodeTemplate, networks: Tas
       ? { Entrypoint: [...command], Cmd: [...(args ?? [])] }
       : omitEmpty({ Cmd: args !== undefined && args.length > 0 ? [...args] : undefined })),
     ...omitEmpty({ ExposedPorts: ports && exposed(ports) }),
+    ...containerSettings(container),
     HostConfig: {
       ...networks.hostConfig,
+      ...hostSettings(container),
+      ...resourceSettings(resources),
       ...omitEmpty({
-        Memory: limits?.memoryBytes,
-        NanoCpus: limits?.nanoCpus,
         PortBindings: ports && bindings(ports),
-        Mounts: mounts?.map(mountOf),
         LogConfig: logDriver && { Type: logDriver.name, Config: { ...logDriver.options } },
       }),
     },
@@ -86,22 +89,11 @@ function labelsOf(task: AgentTask): Record<string, string> {
   );
 }
 
-function mountOf({ type, source, target, readOnly, propagation, volume }: TaskMount): MountSpec {
-  const driver = volume?.driver;
+/** The values of this task that templates name. */
+export function templateContext(task: AgentTask, serviceLabels: Readonly<Record<string, string>>): TemplateContext {
   return {
-    Type: type,
-    ...omitEmpty({
-      Source: source,
-      Target: target,
-      ReadOnly: readOnly,
-      BindOptions: propagation ? { Propagation: propagation } : undefined,
-      VolumeOptions:
-        volume &&
-        omitEmpty({
-          NoCopy: volume.noCopy,
-          Labels: volume.labels && { ...volume.labels },
-          DriverConfig: driver && omitEmpty({ Name: driver.name, Options: driver.options && { ...driver.options } }),
-        }),
-    }),
+    Service: { ID: task.service, Name: task.serviceName, Labels: serviceLabels },
+    Node: { ID: task.node, Hostname: hostname(), Platform: { Architecture: machine(), OS: 'linux' } },
+    Task: { ID: task.id, Name: containerNameOf(task), Slot: placeOf(task) },
   };
 }

@@ -1,3 +1,4 @@
+import { hasTemplates } from '../services/task-template/expansion.ts';
 import { endpointOf } from '../state/defaults.ts';
 import type { Stored } from '../state/records.ts';
 import { compareStates } from '../state/task-states.ts';
@@ -50,5 +51,6 @@ export function nodeTemplate(view: View, key: string): NodeTemplate | undefined 
     ...(driver === undefined ? {} : { logDriver: driver }),
     networks: [...record.networks],
     ...(ports.length === 0 ? {} : { ports }),
+    ...(hasTemplates(container) ? { serviceLabels: view.get('service', record.service)?.spec.labels ?? {} } : {}),
   };
 }

@@ -42,6 +42,13 @@ const TaskTemplate = Type.Object({
     }),
   ),
   constraints: optional(Type.Array(Constraint)),
+  placement: optional(
+    Type.Object({
+      spreadOver: optional(Type.Array(text)),
+      maxReplicas: optional(CountField),
+      platforms: optional(Type.Array(Type.Object({ architecture: text, os: text }))),
+    }),
+  ),
   forceUpdate: optional(CountField),
 });
 
@@ -64,7 +71,7 @@ const ServiceSpec = Type.Object({
   ]),
   update: optional(UpdateConfig),
   rollback: optional(UpdateConfig),
-  networks: Type.Array(Type.Object({ target: IdField, aliases: Type.Array(text) })),
+  networks: Type.Array(Type.Object({ target: IdField, aliases: Type.Array(text), driverOpts: optional(Labels) })),
   endpoint: optional(
     Type.Object({
       mode: oneOf('vip', 'dnsrr'),

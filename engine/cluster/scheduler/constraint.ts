@@ -52,6 +52,13 @@ function valueOf(node: NodeRecord, key: string, lower: string): string | undefin
   }
 }
 
+/** The value of a label, `node.labels.NAME` or `engine.labels.NAME`; the empty text without it, undefined for other keys. */
+export function labelValue(node: NodeRecord, key: string): string | undefined {
+  const lower = key.toLowerCase();
+  const isLabel = [NODE_LABEL, ENGINE_LABEL].some((prefix) => lower.startsWith(prefix) && lower !== prefix);
+  return isLabel ? valueOf(node, key, lower) : undefined;
+}
+
 function labelOf(labels: Readonly<Record<string, string>>, name: string): string {
   return Object.hasOwn(labels, name) ? labels[name]! : '';
 }

@@ -1,17 +1,18 @@
-import { constraintsOf, hostPortsOf, reservationsOf } from '../state/defaults.ts';
-import type { TemplateRecord } from '../state/records.ts';
+import { constraintsOf, hostPortsOf } from '../state/defaults.ts';
+import type { NodeRecord, Placement, TemplateRecord } from '../state/records.ts';
 import { parseConstraint, satisfies } from './constraint.ts';
-import type { NodeLoad } from './node-load.ts';
+import { takenBy, type NodeLoad } from './node-load.ts';
 
 /** A condition on nodes for the tasks of a template; `reason` is for the error of a task that finds no node. */
 type Filter = Readonly<{ reason: (nodes: number) => string; admits: (load: NodeLoad) => boolean }>;
 
 /** The filters of a template, in the order in which they are asked: the first that refuses a node is reported. */
 export function filtersOf(record: TemplateRecord): readonly Filter[] {
-  const reservations = reservationsOf(record.template);
+  const reservations = takenBy(record);
   const parsed = constraintsOf(record.template).map(parseConstraint);
   const plugins = pluginsOf(record);
   const ports = hostPortsOf(record);
+  const { platforms = [], maxReplicas = 0 } = record.template.placement ?? {};
   return [
     {
       reason: (nodes) => `${formatCount(nodes)} not available for new tasks`,
@@ -33,8 +34,16 @@ export function filtersOf(record: TemplateRecord): readonly Filter[] {
       admits: ({ node }) => parsed.every((constraint) => satisfies(node, constraint)),
     },
     {
+      reason: (nodes) => `unsupported platform on ${formatCount(nodes)}`,
+      admits: ({ node }) => platforms.length === 0 || platforms.some((platform) => runs(node, platform)),
+    },
+    {
       reason: (nodes) => `host-mode port already in use on ${formatCount(nodes)}`,
       admits: (load) => ports.every((port) => !load.publishes(port)),
+    },
+    {
+      reason: () => 'max replicas per node limit exceed',
+      admits: (load) => maxReplicas === 0 || load.tasksOf(record.service) < maxReplicas,
     },
   ];
 }
@@ -67,6 +76,28 @@ function refusalOf(filters: readonly Filter[], refused: readonly number[]): stri
 function formatCount(nodes: number): string {
   return nodes === 1 ? '1 node' : `${nodes} nodes`;
 }
+
+type Platform = NonNullable<Placement['platforms']>[number];
+
+/** An empty field of a wanted platform stands for any. */
+function runs({ description }: NodeRecord, wanted: Platform): boolean {
+  const { architecture = '', os = '' } = description?.platform ?? {};
+  return isLike(os, wanted.os) && isLike(goArchitectureOf(architecture), goArchitectureOf(wanted.architecture));
+}
+
+function isLike(own: string, wanted: string): boolean {
+  return wanted === '' || own.toLowerCase() === wanted.toLowerCase();
+}
+
+/** Images name their architecture as Go does, nodes as the kernel does. */
+function goArchitectureOf(architecture: string): string {
+  return GO_ARCHITECTURES.get(architecture) ?? architecture;
+}
+
+const GO_ARCHITECTURES: ReadonlyMap<string, string> = new Map([
+  ['x86_64', 'amd64'],
+  ['aarch64', 'arm64'],
+]);
 
 /** Volume and log drivers of plugins; the built-in ones are everywhere. */
 function pluginsOf({ template }: TemplateRecord): { type: string; name: string }[] {

@@ -1,15 +1,16 @@
 import { hostPortsOf, reservationsOf } from '../state/defaults.ts';
-import type { NodeRecord, Resources, TemplateRecord } from '../state/records.ts';
+import type { GenericResource, NodeRecord, Resources, TemplateRecord } from '../state/records.ts';
 
 /** How long failures of a service's tasks on a node count, and how many count against the node. */
 const FAILURE_MINUTES = 5;
 const MANY_FAILURES = 5;
 
 /** Resources of a task on a node; its ports as `8080/tcp`. */
-export type Taken = Resources & Readonly<{ ports: readonly string[] }>;
+export type Taken = Resources & Readonly<{ ports: readonly string[]; generic: readonly GenericResource[] }>;
 
 export function takenBy(record: TemplateRecord | undefined): Taken {
-  return { ...reservationsOf(record?.template), ports: hostPortsOf(record ?? {}) };
+  const generic = record?.template.resources?.reservations?.generic ?? [];
+  return { ...reservationsOf(record?.template), ports: hostPortsOf(record ?? {}), generic };
 }
 
 /** Free resources of a node, and its tasks. */
@@ -45,7 +46,9 @@ export class NodeLoad {
     this.#failures.set(service, all.slice(-MANY_FAILURES));
   }
 
-  has({ nanoCpus, memoryBytes }: Resources): boolean {
+  /** Nodes have no generic resources: who reserves some fits nowhere. */
+  has({ nanoCpus, memoryBytes, generic }: Omit<Taken, 'ports'>): boolean {
+    if (generic.some((resource) => !('amount' in resource) || resource.amount > 0)) return false;
     const { nanoCpus: cpus = 0, memoryBytes: memory = 0 } = this.node.description?.resources ?? {};
     return (
       (nanoCpus === 0 || nanoCpus <= cpus - this.#nanoCpus) &&

@@ -5,7 +5,7 @@ import type { Change, View } from '../state/view.ts';
 import { filtersOf, suitable } from './filters.ts';
 import { Loads } from './loads.ts';
 import { takenBy, type NodeLoad } from './node-load.ts';
-import { Spread } from './spread.ts';
+import { spreadOver } from './preferences.ts';
 
 type Task = Stored<'task'>;
 
@@ -122,7 +122,9 @@ export class Scheduler {
     const [first] = tasks;
     if (first === undefined) return [];
     const { nodes, refusal } = suitable(this.#loads.all(), filters);
-    const choice = new Spread({ service: first.service, taken: takenBy(template), now }, nodes);
+    const { maxReplicas = 0, spreadOver: keys = [] } = template.template.placement ?? {};
+    const own = { service: first.service, taken: takenBy(template), maxReplicas, now };
+    const choice = spreadOver(keys, own, nodes, keys.length === 0 ? nodes : [...this.#loads.all()]);
     const without = tasks.filter((task) => {
       const load = choice.best;
       if (load === undefined) return true;

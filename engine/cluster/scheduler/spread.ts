@@ -1,6 +1,12 @@
 import type { NodeLoad, Taken } from './node-load.ts';
 
-type Group = Readonly<{ service: string; taken: Taken; now: Temporal.Instant }>;
+export type Group = Readonly<{
+  service: string;
+  taken: Taken;
+  /** 0: no limit. */
+  maxReplicas: number;
+  now: Temporal.Instant;
+}>;
 
 /** A heap of nodes for the tasks of one group, the best one first. */
 export class Spread {
@@ -20,13 +26,17 @@ export class Spread {
   /** The best node has got a task. */
   settle(): void {
     const [best] = this.#nodes;
-    const { taken } = this.#group;
-    const isFull = best?.has(taken) === false || taken.ports.some((port) => best?.publishes(port) === true);
-    if (isFull) {
+    if (best !== undefined && this.#isFull(best)) {
       const last = this.#nodes.pop()!;
       if (last !== best) this.#nodes[0] = last;
     }
     this.#sink();
+  }
+
+  #isFull(load: NodeLoad): boolean {
+    const { service, taken, maxReplicas } = this.#group;
+    if (maxReplicas !== 0 && load.tasksOf(service) >= maxReplicas) return true;
+    return !load.has(taken) || taken.ports.some((port) => load.publishes(port));
   }
 
   #order(a: NodeLoad, b: NodeLoad): number {

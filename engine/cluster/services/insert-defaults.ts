@@ -21,7 +21,7 @@ function fillSpec(spec: ServiceSpec): ServiceSpec {
     ...spec,
     template: {
       ...template,
-      container: { stopGracePeriodNs: GRACE_NS, ...template.container },
+      container: { stopGracePeriodNs: GRACE_NS, dns: {}, ...template.container },
       resources: template.resources ?? {},
       restart: windowNs === 0 ? restart : { ...restart, windowNs },
       constraints: template.constraints ?? [],

@@ -11,9 +11,9 @@ export function resolveNetworks(
   networks: ServiceSpec['networks'],
   local: LocalNetworks,
 ): ServiceSpec['networks'] {
-  return networks.map(({ target, aliases }) => {
+  return networks.map(({ target, ...more }) => {
     const network = view.get('network', target) ?? view.all('network').find(({ name }) => name === target);
-    if (network !== undefined && !network.ingress) return { target: network.id, aliases };
+    if (network !== undefined && !network.ingress) return { target: network.id, ...more };
     if (network !== undefined) {
       const reason = `Service cannot be explicitly attached to the ingress network "${network.name}"`;
       throw new EngineError('invalid', `rpc error: code = InvalidArgument desc = ${reason}`);

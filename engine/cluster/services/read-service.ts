@@ -2,7 +2,6 @@ import { refuseIf } from '../../lib/errors.ts';
 import { isWithin, MAX_RECORD_BYTES } from '../../lib/notations/field-schemas.ts';
 import type { WriteArguments } from '../leader/write-schemas.ts';
 import type { View } from '../state/view.ts';
-import { refuseLaterFields } from './later-fields.ts';
 import { resolveNetworks, type LocalNetworks } from './networks.ts';
 import type { ServiceBody } from './schema.ts';
 import { readServiceSpec } from './spec.ts';
@@ -15,7 +14,6 @@ export function readService(
   auth: string | readonly string[] | undefined,
 ): WriteArguments<'createService'> {
   refuseIf(!isWithin(MAX_RECORD_BYTES, body), 'the specification of a service is 512 KB at most');
-  refuseLaterFields(body);
   const spec = readServiceSpec(body);
   const [registryAuth = ''] = [auth ?? ''].flat();
   return {

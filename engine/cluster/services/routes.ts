@@ -8,6 +8,7 @@ import { findService } from './find.ts';
 import { insertDefaults } from './insert-defaults.ts';
 import { listServices, SERVICE_FILTERS } from './list.ts';
 import type { LocalNetworks } from './networks.ts';
+import { presentStatus } from './present-status.ts';
 import { presentService } from './present.ts';
 import { readService } from './read-service.ts';
 import { readRollback } from './rollback.ts';
@@ -24,7 +25,11 @@ export const serviceRoutes =
       handler: async ({ query }) => {
         const filters = parseFilters(query.filters, SERVICE_FILTERS);
         const { replica } = await cluster.reading();
-        return listServices(replica, filters).map((service) => presentService(service));
+        const withStatus = parseStrictBoolean('status', query.status);
+        return listServices(replica, filters).map((service) => ({
+          ...presentService(service),
+          ...(withStatus ? { ServiceStatus: presentStatus(replica, service) } : {}),
+        }));
       },
     });
 

@@ -2,10 +2,10 @@ import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { isClusterName, MAX_CLUSTER_NAME_LETTERS } from '../../lib/notations/names.ts';
 import { endpointOf } from '../state/defaults.ts';
 import type { EndpointPort, EndpointSpec, ServiceSpec, UpdateConfig } from '../state/records.ts';
-import { omitEmpty } from './omit-empty.ts';
+import { filled, omitEmpty } from './omit-empty.ts';
 import { refuseArgument } from './refuse-argument.ts';
 import type { ServiceBody } from './schema.ts';
-import { readTaskTemplate } from './task-template.ts';
+import { readTaskTemplate } from './task-template/read.ts';
 
 /** Replicas that one leader can handle, with all services together (docs/cluster.md). */
 export const MAX_REPLICAS = 100_000;
@@ -28,15 +28,24 @@ export function readServiceSpec(body: ServiceBody): ServiceSpec {
     labels: body.Labels ?? {},
     template,
     mode,
-    networks: (body.TaskTemplate?.Networks ?? body.Networks ?? []).map(({ Target = '', Aliases }) => ({
+    networks: (body.TaskTemplate?.Networks ?? body.Networks ?? []).map(({ Target = '', Aliases, DriverOpts }) => ({
       target: Target,
       aliases: Aliases ?? [],
+      ...filled({ driverOpts: DriverOpts }),
     })),
     ...omitEmpty({ update, rollback, endpoint }),
   };
 }
 
-function readMode({ Replicated, Global }: NonNullable<ServiceBody['Mode']>): ServiceSpec['mode'] {
+function readMode({
+  Replicated,
+  Global,
+  ReplicatedJob,
+  GlobalJob,
+}: NonNullable<ServiceBody['Mode']>): ServiceSpec['mode'] {
+  for (const [name, job] of Object.entries({ ReplicatedJob, GlobalJob })) {
+    if (job) throw new EngineError('notImplemented', `Mode.${name} is not implemented: services do not run as jobs`);
+  }
   refuseIf(Boolean(Replicated) && Boolean(Global), 'must specify only one service mode');
   if (Global) return { kind: 'global' };
   // docker's command line sends a mode without a number.

@@ -1,5 +1,6 @@
 import { omitEmpty } from '../services/omit-empty.ts';
-import { presentPort, presentTaskTemplate } from '../services/present.ts';
+import { presentPort } from '../services/present.ts';
+import { presentTaskTemplate } from '../services/task-template/present.ts';
 import type { NetworkRecord, Stored } from '../state/records.ts';
 import type { View } from '../state/view.ts';
 
@@ -31,9 +32,7 @@ export function presentTask(view: View, task: Stored<'task'>): object {
               ExitCode: status.container.exitCode,
             },
           }),
-      ...omitEmpty({
-        PortStatus: status.ports && { Ports: status.ports.map((port) => presentPort({ ...port, mode: 'host' })) },
-      }),
+      PortStatus: omitEmpty({ Ports: status.ports?.map((port) => presentPort({ ...port, mode: 'host' })) }),
     },
     DesiredState: desired,
     ...(addresses.length === 0

@@ -19,12 +19,16 @@ const optional = Type.Optional;
 
 const Amounts = Type.Object({ nanoCpus: optional(CountField), memoryBytes: optional(CountField) });
 const LogDriver = Type.Object({ name: Type.String(), options: Labels });
+const oneOf = <const T extends string>(...values: readonly T[]) =>
+  Type.Unsafe<T>(Type.Union(values.map((value) => Type.Literal(value))));
 const Mount = Type.Object({
-  type: Type.Union([Type.Literal('bind'), Type.Literal('volume')]),
+  type: oneOf('bind', 'volume', 'tmpfs'),
   source: optional(Type.String()),
   target: optional(Type.String()),
   readOnly: optional(Type.Boolean()),
   propagation: optional(Type.String()),
+  nonRecursive: optional(Type.Boolean()),
+  tmpfs: optional(Type.Object({ sizeBytes: optional(IntegerField), mode: optional(CountField) })),
   volume: optional(
     Type.Object({
       noCopy: optional(Type.Boolean()),
@@ -46,6 +50,51 @@ const Port = Type.Object({
   publishedPort: PortField,
 });
 
+const Healthcheck = Type.Object({
+  test: optional(texts),
+  intervalNs: optional(IntegerField),
+  timeoutNs: optional(IntegerField),
+  startPeriodNs: optional(IntegerField),
+  startIntervalNs: optional(IntegerField),
+  retries: optional(CountField),
+});
+
+const text = optional(Type.String());
+const Privileges = Type.Object({
+  seLinux: optional(
+    Type.Object({ disable: optional(Type.Boolean()), user: text, role: text, type: text, level: text }),
+  ),
+  seccomp: optional(Type.Object({ mode: oneOf('default', 'unconfined', 'custom'), profile: text })),
+  appArmor: optional(oneOf('default', 'disabled')),
+  noNewPrivileges: optional(Type.Boolean()),
+});
+
+/** Settings of a container beside its image and command; all are optional. */
+const CONTAINER_SETTINGS = {
+  hostname: text,
+  groups: optional(texts),
+  stopSignal: text,
+  tty: optional(Type.Boolean()),
+  openStdin: optional(Type.Boolean()),
+  readOnly: optional(Type.Boolean()),
+  init: optional(Type.Boolean()),
+  sysctls: optional(Labels),
+  hosts: optional(texts),
+  dns: optional(Type.Object({ nameservers: optional(texts), search: optional(texts), options: optional(texts) })),
+  healthcheck: optional(Healthcheck),
+  capAdd: optional(texts),
+  capDrop: optional(texts),
+  ulimits: optional(Type.Array(Type.Object({ name: Type.String(), soft: IntegerField, hard: IntegerField }))),
+  privileges: optional(Privileges),
+  oomScoreAdj: optional(IntegerField),
+  isolation: optional(oneOf('process', 'hyperv')),
+};
+
+const GenericResource = Type.Union([
+  Type.Object({ kind: Type.String(), amount: CountField }),
+  Type.Object({ kind: Type.String(), name: Type.String() }),
+]);
+
 /** Fields that the tasks of one template share; their place and restarts are the leader's business. */
 export const NodeTemplate = Type.Object({
   container: Type.Unsafe<TaskTemplate['container']>(
@@ -61,12 +110,26 @@ export const NodeTemplate = Type.Object({
       mounts: optional(Type.Array(Mount)),
       secrets: optional(Type.Array(SecretReference)),
       configs: optional(Type.Array(SecretReference)),
+      ...CONTAINER_SETTINGS,
     }),
   ),
-  resources: optional(Type.Object({ limits: optional(Amounts), reservations: optional(Amounts) })),
+  resources: optional(
+    Type.Unsafe<NonNullable<TaskTemplate['resources']>>(
+      Type.Object({
+        limits: optional(Type.Object({ ...Amounts.properties, pids: optional(IntegerField) })),
+        reservations: optional(Type.Object({ ...Amounts.properties, generic: optional(Type.Array(GenericResource)) })),
+        swapBytes: optional(IntegerField),
+        memorySwappiness: optional(IntegerField),
+      }),
+    ),
+  ),
   /** The service's, else the cluster's; without either the daemon's. */
   logDriver: optional(LogDriver),
-  networks: Type.Array(Type.Object({ target: IdField, aliases: Type.Immutable(texts) })),
+  networks: Type.Array(
+    Type.Object({ target: IdField, aliases: Type.Immutable(texts), driverOpts: optional(Type.Immutable(Labels)) }),
+  ),
+  /** Where the container has templates, which may name them. */
+  serviceLabels: optional(Type.Immutable(Labels)),
   /** Ports that the container publishes on the node; 0: any port. */
   ports: optional(Type.Immutable(Type.Array(Port))),
 });

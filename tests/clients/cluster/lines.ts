@@ -43,7 +43,7 @@ function neutral(side: Side, text: string): string {
       .replaceAll(/SWMTKN-1-\w+-\w+/g, '<token>')
       .replaceAll(/\b(?=[0-9a-z]*\d)[0-9a-z]{25}\b/g, '<cluster id>')
       .replaceAll(/(?:less than a|about an?|\d+) (?:second|minute)s? ago/gi, '<time> ago')
-      // dockerd asks the registry for the digest, and shows fields of later versions.
+      // dockerd asks the registry for the digest, and docker's command line sends more to newer versions of the API.
       .replaceAll(/image \S+ could not be accessed on a registry to record\n[^]*?\n\n/g, '')
       .replaceAll(/"Init":false,|,"DNSConfig":\{\}|,"Isolation":"default"|,"Runtime":"container"/g, '')
       .replaceAll(/^ Init:\t\tfalse\n/gm, '')
