@@ -26,7 +26,13 @@ const shown = {
 };
 
 testSteps('createSteps', createSteps, [
-  { below: '1.52', request: { now: { MacAddress: 'a' }, older: { MacAddress: 'a', countsContainerMac: true } } },
+  {
+    below: '1.52',
+    request: {
+      now: { MacAddress: 'a' },
+      older: { MacAddress: 'a', countsContainerMac: true, leavesEmptyBindings: true },
+    },
+  },
   {
     below: '1.48',
     request: { now: {}, older: { takesInterfaceSysctls: true } },

@@ -14,7 +14,7 @@ type CreateRequest = CreateBody & NetworkDefaults & MountDefaults;
 
 /** Newest first; each applies to requests of older versions. */
 export const createSteps: Steps<CreateRequest, Created> = [
-  { below: '1.52', request: countContainerMac },
+  { below: '1.52', request: asBefore152 },
   { below: '1.48', request: takeInterfaceSysctls, response: withoutDriverWarning },
   { below: '1.44', request: withoutEndpointMacs, response: withoutMacWarning },
   { below: '1.44', request: readOnlyBindsStayFlat },
@@ -62,8 +62,9 @@ function withNetworks<T extends { NetworkSettings: { Networks: Endpoints } }>(
   return { ...shown, NetworkSettings: { ...NetworkSettings, Networks: change(NetworkSettings.Networks) } } as T;
 }
 
-function countContainerMac(body: CreateRequest): CreateRequest {
-  return { ...body, countsContainerMac: true };
+/** The container-wide hardware address counts, and an empty list of port bindings publishes nothing. */
+function asBefore152(body: CreateRequest): CreateRequest {
+  return { ...body, countsContainerMac: true, leavesEmptyBindings: true };
 }
 
 function takeInterfaceSysctls(body: CreateRequest): CreateRequest {

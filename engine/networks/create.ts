@@ -2,6 +2,8 @@ import type { Engine } from '../engine.ts';
 import type { Events } from '../events/events.ts';
 import { EngineError, refuseIf } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
+import { noRangeOfSix } from './addresses/choose.ts';
+import { poolsByFamily } from './addresses/pools.ts';
 import { findNetwork } from './list.ts';
 import type { Networks } from './networks.ts';
 import type { NetworkCluster } from './overlay/cluster-networks.ts';
@@ -16,12 +18,20 @@ import { isPredefinedName } from './settings/mode.ts';
 import type { Custom, NetworkRecord, PoolConfig } from './store.ts';
 
 type Needs = Pick<Engine, 'networks' | 'events'> & { cluster: NetworkCluster };
+/** The meaning of a creation by older clients. */
+export type CreateDefaults = Readonly<{
+  /** Whether a second network may have the name. */
+  allowsDuplicates?: boolean;
+  /** Whether IPv6 needs a subnet of the client: otherwise one is chosen. */
+  needsSixSubnet?: boolean;
+}>;
+
 type CreateNeeds = Needs & Pick<Engine, 'locks'>;
 
 /** Creates a network. Throws `forbidden`, `notFound` (the driver), `conflict`, `invalid`. Specification, endpoint 53. */
 export async function createNetwork(
   { cluster, locks, networks, events }: CreateNeeds,
-  body: CreateNetworkBody,
+  body: CreateNetworkBody & CreateDefaults,
 ): Promise<{ id: string; warning: string }> {
   const name = body.Name ?? '';
   refuseIf(name.trim() === '', `invalid name: ${name}`);
@@ -29,6 +39,7 @@ export async function createNetwork(
     throw new EngineError('forbidden', 'Ingress network can only be global scope network');
   }
   checkConfiguration(body);
+  checkFamilies(body);
   if (isPredefinedName(name)) {
     throw new EngineError('forbidden', `operation is not permitted on predefined ${name} network `);
   }
@@ -38,7 +49,7 @@ export async function createNetwork(
   if (networks.settings.ofCluster(name) !== undefined)
     throw new EngineError('conflict', `network with name ${name} already exists`);
   const [same] = networks.list().filter((network) => network.name === name);
-  if (same !== undefined && body.CheckDuplicate === true) {
+  if (same !== undefined && body.allowsDuplicates !== true) {
     throw new EngineError('conflict', `network with name ${name} already exists`);
   }
   if (driver === 'overlay') return { id: await createInCluster(cluster, body), warning: '' };
@@ -53,6 +64,12 @@ export async function createNetwork(
   return { id: network.id, warning };
 }
 
+function checkFamilies({ EnableIPv4, EnableIPv6 }: CreateNetworkBody): void {
+  if (EnableIPv4 !== false) return;
+  refuseIf(EnableIPv6 !== true, 'IPv4 or IPv6 must be enabled');
+  throw new EngineError('notImplemented', 'networks without IPv4 (EnableIPv4: false) are not implemented yet');
+}
+
 /** Throws on workers and outside of a cluster. */
 async function createInCluster(cluster: NetworkCluster, body: CreateNetworkBody): Promise<string> {
   cluster.manager();
@@ -63,7 +80,7 @@ async function createInCluster(cluster: NetworkCluster, body: CreateNetworkBody)
 async function make(
   networks: Networks,
   name: string,
-  body: CreateNetworkBody,
+  body: CreateNetworkBody & CreateDefaults,
   asked: { driver: string; ipam: string },
 ): Promise<NetworkRecord> {
   const made = { id: newId(), name, createdAt: networks.settings.clock.now() };
@@ -74,6 +91,8 @@ async function make(
   const own = customOf(body, ipam);
   const from = body.ConfigFrom?.Network ?? '';
   const custom = from === '' ? own : configuredBy(networks.list(), from, own);
+  const hasSix = poolsByFamily(custom.ipam.pools).six.length > 0;
+  if (body.needsSixSubnet === true && custom.enableIPv6 && ipam === 'default' && !hasSix) throw noRangeOfSix();
   try {
     return await networks.driverOf({ ...made, driver, custom }).create!({ ...made, driver, custom });
   } catch (error) {

@@ -4,7 +4,7 @@ import { newId } from '../lib/ids.ts';
 import { chooseAddresses } from './addresses/choose.ts';
 import { overlaps, parseCidr, type Cidr } from './addresses/cidr.ts';
 import type { Surroundings } from './addresses/pools.ts';
-import { parseBip, parseFixedCidrV6 } from './addresses/subnets.ts';
+import { parseBip, parseFixedCidrV6, uniqueLocalPrefix } from './addresses/subnets.ts';
 import { automaticMtu, checkBridgeName, rangesInUse } from './bridge/bridge-link.ts';
 import { bridgeNameOf, bridgeSettings, checkBridgeOptions } from './bridge/bridge-settings.ts';
 import { Bridges } from './bridge/bridges.ts';
@@ -311,6 +311,7 @@ export class Networks implements Disposable {
         return rangesInUse(route);
       },
       pools: this.settings.pools,
+      uniqueLocal: uniqueLocalPrefix(this.predefined('host').id),
     };
   }
 }

@@ -1,4 +1,5 @@
 import { poolsByFamily } from './addresses/pools.ts';
+import { presentStatus } from './addresses/status.ts';
 import { hasAddress, NO_PLACE, type Endpoint, type Place } from './endpoints/endpoint.ts';
 import { parsePort, type PublishedPort } from './endpoints/ports.ts';
 import type { Networks } from './networks.ts';
@@ -11,7 +12,7 @@ import type { NetworkRecord } from './store.ts';
 export function presentNetwork(
   networks: Networks,
   network: NetworkRecord,
-  { withContainers = true } = {},
+  { withContainers = true, withStatus = false } = {},
 ): NetworkWire {
   const { id, name, driver, createdAt, ipv6, custom, overlay } = network;
   return {
@@ -20,6 +21,7 @@ export function presentNetwork(
     Created: createdAt.toString(),
     Scope: scopeOf(network),
     Driver: driver,
+    EnableIPv4: true,
     EnableIPv6: custom?.enableIPv6 ?? ipv6 !== undefined,
     IPAM: {
       Driver: custom?.ipam.driver ?? 'default',
@@ -45,6 +47,7 @@ export function presentNetwork(
     ),
     Options: custom?.configOnly === true ? { ...custom.options } : networks.driverOf(network).options(network),
     Labels: custom?.labels ?? {},
+    ...(withStatus && presentStatus(networks, network)),
   };
 }
 
@@ -69,8 +72,8 @@ function presentPools({ custom, subnet, gateway, ipv6 }: NetworkRecord): Network
     ...(pool.gateway !== undefined && { Gateway: pool.gateway }),
     ...(pool.auxiliary !== undefined && { AuxiliaryAddresses: pool.auxiliary }),
   }));
-  const ofSetting = custom !== undefined || ipv6 === undefined ? [] : [{ Subnet: ipv6.subnet, Gateway: ipv6.gateway }];
-  return [...chosen, ...written, ...ofSetting];
+  const ofSix = six.length > 0 || ipv6 === undefined ? [] : [{ Subnet: ipv6.subnet, Gateway: ipv6.gateway }];
+  return [...chosen, ...written, ...ofSix];
 }
 
 /** A container's settings for a network, as stored. */

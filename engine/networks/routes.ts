@@ -15,6 +15,7 @@ import type { NetworkCluster } from './overlay/cluster-networks.ts';
 import { presentNetwork } from './present.ts';
 import { pruneNetworks } from './prune.ts';
 import { CreatedNetwork, CreateNetworkBody, PrunedNetworks, NetworkRef, NetworksQuery, NetworkWire } from './schema.ts';
+import { createSteps, inspectSteps, listSteps } from './versions.ts';
 
 /** Endpoints 51 to 53 and 56; containers connect and disconnect in their own domain. */
 export const networkRoutes =
@@ -28,18 +29,21 @@ export const networkRoutes =
         const withContainers = isBelow(apiVersion, '1.28'); // later it takes an inspect
         return networks.map((network) => presentNetwork(engine.networks, network, { withContainers }));
       },
+      config: { steps: listSteps },
     });
 
     http.get('/networks/:ref', {
       schema: { params: NetworkRef, response: { 200: NetworkWire } },
       handler: async ({ params }) => {
         const network = findNetwork(engine, params.ref, await engine.cluster.networks());
-        return presentNetwork(engine.networks, network);
+        return presentNetwork(engine.networks, network, { withStatus: true });
       },
+      config: { steps: inspectSteps },
     });
 
     http.post('/networks/create', {
       schema: { body: CreateNetworkBody, response: { 201: CreatedNetwork } },
+      config: { steps: createSteps },
       handler: async ({ body }, reply) => {
         const { id, warning } = await createNetwork(engine, body);
         return reply.code(201).send({ Id: id, Warning: warning });

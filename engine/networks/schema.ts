@@ -33,6 +33,7 @@ export const NetworkWire = Type.Object({
   Created: Type.String(),
   Scope: Type.Union([Type.Literal('local'), Type.Literal('swarm')]),
   Driver: Type.String(),
+  EnableIPv4: Type.Boolean(),
   EnableIPv6: Type.Boolean(),
   IPAM: Type.Object({ Driver: Type.String(), Options: orNull(Texts), Config: Type.Array(IpamConfig) }),
   Internal: Type.Boolean(),
@@ -52,6 +53,16 @@ export const NetworkWire = Type.Object({
   ),
   Options: Texts,
   Labels: Texts,
+  Status: Type.Optional(
+    Type.Object({
+      IPAM: Type.Object({
+        Subnets: Type.Record(
+          Type.String(),
+          Type.Object({ IPsInUse: Type.Integer(), DynamicIPsAvailable: Type.Integer() }),
+        ),
+      }),
+    }),
+  ),
 });
 export type NetworkWire = Static<typeof NetworkWire>;
 
@@ -60,6 +71,7 @@ export const CreateNetworkBody = Type.Object({
   CheckDuplicate: Type.Optional(Type.Boolean({ default: false })),
   Driver: Type.Optional(Type.String({ default: 'bridge' })),
   Internal: Type.Optional(Type.Boolean({ default: false })),
+  EnableIPv4: Type.Optional(orNull(Type.Boolean({ default: true }))),
   EnableIPv6: Type.Optional(Type.Boolean({ default: false })),
   Attachable: Type.Optional(Type.Boolean({ default: false })),
   IPAM: Type.Optional(

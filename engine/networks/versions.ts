@@ -1,5 +1,28 @@
 import type { Steps } from '../http/versions/steps.ts';
-import type { ConnectBody, Endpoints } from './schema.ts';
+import type { CreateDefaults } from './create.ts';
+import type { ConnectBody, CreateNetworkBody, Endpoints, NetworkWire } from './schema.ts';
+
+type CreateRequest = CreateNetworkBody & CreateDefaults;
+
+/** Newest first; each applies to requests of older versions. */
+export const createSteps: Steps<CreateRequest> = [
+  { below: '1.48', request: ({ EnableIPv4: _later, ...body }) => body },
+  { below: '1.44', request: (body) => ({ ...body, allowsDuplicates: body.CheckDuplicate !== true }) },
+  { below: '1.25', request: (body) => ({ ...body, needsSixSubnet: true }) },
+];
+
+export const inspectSteps: Steps<unknown, NetworkWire> = [
+  { below: '1.52', response: ({ Status: _later, ...network }) => network },
+  { below: '1.48', response: withoutIPv4Flag },
+];
+
+export const listSteps: Steps<unknown, NetworkWire[]> = [
+  { below: '1.48', response: (networks) => networks.map(withoutIPv4Flag) },
+];
+
+function withoutIPv4Flag({ EnableIPv4: _later, ...network }: NetworkWire): NetworkWire {
+  return network as NetworkWire;
+}
 
 export const connectSteps: Steps<ConnectBody> = [{ below: '1.54', request: withoutHardwareAddress }];
 

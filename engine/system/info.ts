@@ -59,6 +59,7 @@ export function infoOf(engine: InfoNeeds): Omit<Info, 'Swarm' | 'DiscoveredDevic
     CDISpecDirs: [...config.cdiSpecDirs],
     Images: engine.images.all().length,
     RegistryConfig: registryConfig(config),
+    FirewallBackend: { Driver: 'nftables' },
     Driver: 'overlay2',
     DriverStatus: [
       ['Backing Filesystem', backingFilesystem(config.dataRoot)],

@@ -94,6 +94,7 @@ export const Info = Type.Object({
   DefaultRuntime: text,
   DockerRootDir: text,
   ExecutionDriver: text,
+  FirewallBackend: Type.Object({ Driver: text }),
   GenericResources: Type.Null(),
   InitBinary: text,
   InitCommit: Commit,

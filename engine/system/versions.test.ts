@@ -4,6 +4,10 @@ import { diskUsageSteps, infoSteps } from './versions.ts';
 
 testSteps('infoSteps', infoSteps, [
   {
+    below: '1.49',
+    response: { now: { ID: 'x', FirewallBackend: { Driver: 'nftables' } }, older: { ID: 'x' } },
+  },
+  {
     below: '1.44',
     response: {
       now: { ID: 'x', Runtimes: { runc: { path: 'runc', runtimeArgs: ['-v'], status: { a: 'b' } } } },

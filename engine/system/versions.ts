@@ -5,6 +5,7 @@ import type { Info } from './schema.ts';
 
 /** Newest first; each applies to answers for older versions. */
 export const infoSteps: Steps<unknown, Info> = [
+  { below: '1.49', response: withoutFirewall },
   { below: '1.44', response: runtimesWithoutStatus },
   { below: '1.25', response: plainSecurityOptions },
 ];
@@ -25,6 +26,10 @@ function listsAlone(usage: DiskUsageWire): DiskUsageWire {
     ...lists
   } = usage;
   return lists;
+}
+
+function withoutFirewall({ FirewallBackend: _later, ...info }: Info): Info {
+  return info as Info;
 }
 
 function runtimesWithoutStatus({ Runtimes, ...info }: Info): Info {

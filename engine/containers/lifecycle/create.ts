@@ -22,6 +22,7 @@ import {
   checkInterfaceSysctls,
   macWarnings,
   withCountedMac,
+  withFilledBindings,
   type NetworkDefaults,
 } from '../networks/requested-networks.ts';
 import { containerFolder } from '../runs/places.ts';
@@ -114,12 +115,13 @@ function checkCreation(
   const body = withCountedMac(read);
   const image = findImage(engine.images, body.Image ?? '');
   checkPlatform(image, body.Image ?? '', platform);
-  const asked = completeHostConfig(withNetworkByName(engine.networks, hostConfigOf(body)), {
+  const complete = completeHostConfig(withNetworkByName(engine.networks, hostConfigOf(body)), {
     logDriver: engine.config.logDriver,
     logOpts: engine.config.logOpts,
     runtime: engine.runtimes.defaultName,
     cgroupDriver: engine.config.cgroupDriver,
   });
+  const { hostConfig: asked, warnings: portWarnings } = withFilledBindings(read, complete);
   checkAgainstModes(body, asked.NetworkMode, asked.UTSMode);
   checkInterfaceSysctls(read, asked);
   engine.runtimes.get(asked.Runtime);
@@ -129,6 +131,7 @@ function checkCreation(
     networkMode: asked.NetworkMode,
     isDisabled: body.NetworkDisabled === true,
   });
+  append(warnings, portWarnings);
   append(warnings, requestedNetworks.warnings);
   append(warnings, macWarnings(body, asked.NetworkMode, requestedNetworks.attachments));
   const hostname = hostConfig.NetworkMode === 'host' ? hostName() : '';

@@ -1,7 +1,7 @@
 import { refuseIf } from '../../lib/errors.ts';
 import { networkModeOf, networkOfMode } from '../../networks/settings/mode.ts';
 import type { CreateBody } from '../schema.ts';
-import type { HostConfigBody } from '../settings/host-config/host-config-schema.ts';
+import type { HostConfig, HostConfigBody } from '../settings/host-config/host-config-schema.ts';
 import type { Attachment } from '../store.ts';
 
 /** The meaning of fields of older versions. */
@@ -10,6 +10,8 @@ export type NetworkDefaults = Readonly<{
   countsContainerMac?: true;
   /** Whether HostConfig.Sysctls may name an interface such as `eth0`. */
   takesInterfaceSysctls?: true;
+  /** Whether an empty list in HostConfig.PortBindings publishes nothing. */
+  leavesEmptyBindings?: true;
 }>;
 
 export const MAC_IS_DEPRECATED =
@@ -41,4 +43,17 @@ export function checkInterfaceSysctls({ takesInterfaceSysctls }: NetworkDefaults
   const named = Object.keys(Sysctls ?? {}).find((key) => /^net\.(ipv4|ipv6|mpls)\.[^.]+\.eth\d+\./.test(key));
   const place = "must be supplied using driver option 'com.docker.network.endpoint.sysctls'";
   refuseIf(named !== undefined, `interface specific sysctl setting "${named}" ${place}`);
+}
+
+/** With any port for an empty list of bindings, and a warning that names them, as in dockerd 29. */
+export function withFilledBindings<T extends Pick<HostConfig, 'PortBindings'>>(
+  { leavesEmptyBindings }: NetworkDefaults,
+  hostConfig: T,
+): { hostConfig: T; warnings: string[] } {
+  const { PortBindings } = hostConfig;
+  const empty = Object.keys(PortBindings).filter((port) => PortBindings[port]?.length === 0);
+  if (leavesEmptyBindings === true || empty.length === 0) return { hostConfig, warnings: [] };
+  const filled = Object.fromEntries(empty.map((port) => [port, [{ HostIp: '', HostPort: '' }]]));
+  const warning = `The ports ${empty.join(', ')} have an empty list of bindings: they are published on any port.`;
+  return { hostConfig: { ...hostConfig, PortBindings: { ...PortBindings, ...filled } }, warnings: [warning] };
 }

@@ -95,6 +95,8 @@ export const FIELD_VERSIONS: Readonly<Partial<Record<EndpointName, FieldVersions
   },
   'POST /volumes/create': { body: { ClusterVolumeSpec: '1.42' } },
   'DELETE /volumes/{name}': { query: { force: '1.25' } },
+  'GET /networks': { answer: { EnableIPv4: '1.48' } },
+  'GET /networks/{id}': { answer: { EnableIPv4: '1.48', Status: '1.52' } },
   'POST /networks/create': {
     body: {
       ...{ Attachable: '1.25', Ingress: '1.29', ConfigOnly: '1.30', ConfigFrom: '1.30', Scope: '1.30' },

@@ -1,13 +1,13 @@
 import { EngineError } from '../../lib/errors.ts';
 import type { NetworkRecord, PoolConfig } from '../store.ts';
-import { cidrText, parseCidr, type Cidr } from './cidr.ts';
+import { addressAt, cidrText, overlaps, parseCidr, type Cidr } from './cidr.ts';
 import { addressesOf, poolsByFamily, type Addresses, type NetworkAddresses, type Surroundings } from './pools.ts';
 
 type Chosen = Pick<NetworkRecord, 'subnet' | 'gateway' | 'ipv6' | 'more'>;
 
 /**
- * The addresses of a new network: ranges of IPv4, and of IPv6 where the client has asked for it and named one. Throws as
- * dockerd: `invalid`, `forbidden` for several of a family where the driver takes one, `notFound` for IPv6 without a range.
+ * The addresses of a new network: ranges of IPv4, and of IPv6 where the client has asked for it. Throws as dockerd:
+ * `invalid`, `forbidden` for several of a family where the driver takes one.
  *
  * @param around the ranges that they must not overlap
  */
@@ -25,10 +25,7 @@ export function chooseAddresses(
     });
   const [first = addressesOf(name, undefined, around([])), ...more] = read(four);
   const ofSix = custom?.enableIPv6 === true ? read(six) : [];
-  if (custom?.enableIPv6 === true && ofSix.length === 0) {
-    const reason = 'non-overlapping IPv6 address pool among the defaults to assign to the network';
-    throw new EngineError('notFound', `could not find an available, ${reason}`);
-  }
+  if (custom?.enableIPv6 === true && ofSix.length === 0) ofSix.push(addressesOfSix(around([])));
   const [firstOfSix, ...moreOfSix] = ofSix;
   const rest = [...more, ...moreOfSix];
   if (rest.length > 0 && !takesSeveral) {
@@ -39,6 +36,24 @@ export function chooseAddresses(
     ...(firstOfSix !== undefined && { ipv6: asText(firstOfSix) }),
     ...(rest.length > 0 && { more: rest.map(asText) }),
   };
+}
+
+/** A range of the machine's own unique local addresses (RFC 4193), as dockerd from 27 on. */
+function addressesOfSix({ networks, machine, uniqueLocal }: Surroundings): Addresses {
+  const taken = [...networks, ...machine()];
+  for (let number = 0n; number < 65_536n; number += 1n) {
+    const subnet: Cidr = { family: 6, base: uniqueLocal.base + (number << 64n), prefixLength: 64 };
+    if (!taken.some((range) => overlaps(range, subnet))) {
+      return { subnet, range: subnet, gateway: addressAt(subnet, 1), auxiliary: [] };
+    }
+  }
+  throw noRangeOfSix();
+}
+
+/** Refusal of IPv6 without a range, in dockerd's words. */
+export function noRangeOfSix(): EngineError {
+  const reason = 'non-overlapping IPv6 address pool among the defaults to assign to the network';
+  return new EngineError('notFound', `could not find an available, ${reason}`);
 }
 
 function asText({ subnet, gateway }: Addresses): { subnet: string; gateway: string } {

@@ -31,6 +31,8 @@ export type Surroundings = Readonly<{
   machine: () => readonly Cidr[];
   /** Pools of the setting; empty: the usual ones. */
   pools: readonly Cidr[];
+  /** The prefix of /48 for chosen subnets of IPv6. */
+  uniqueLocal: Cidr;
 }>;
 
 /** A client's ranges, by their family. A malformed range counts as one of IPv4, where it is refused. */
@@ -45,7 +47,11 @@ export function poolsByFamily(pools: readonly PoolConfig[]): { four: PoolConfig[
 const MAPPED: Cidr = { family: 6, base: 0xffff_0000_0000n, prefixLength: 96 };
 
 /** Reads and checks a client's range, or chooses one. Throws `invalid` and `forbidden` in dockerd's words. */
-export function addressesOf(name: string, pool: PoolConfig | undefined, around: Surroundings): Addresses {
+export function addressesOf(
+  name: string,
+  pool: PoolConfig | undefined,
+  around: Omit<Surroundings, 'uniqueLocal'>,
+): Addresses {
   if (pool === undefined) {
     const subnet = chooseSubnet([...around.networks, ...around.machine()], around.pools);
     return { subnet, range: subnet, gateway: addressAt(subnet, 1), auxiliary: [] };

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import type { Ip } from '../../lib/notations/ip-address.ts';
 import { lastOf, overlaps, parseCidr, type Cidr } from './cidr.ts';
@@ -18,6 +20,12 @@ export function chooseSubnet(taken: readonly Cidr[], pools: readonly Cidr[] = []
     );
   }
   return free;
+}
+
+/** The prefix `fd…/48` of unique local addresses (RFC 4193) of a daemon: the same as long as it has its data root. */
+export function uniqueLocalPrefix(seed: string): Cidr {
+  const global = createHash('sha256').update(seed).digest('hex').slice(0, 10);
+  return { family: 6, base: BigInt(`0xfd${global}`) << 80n, prefixLength: 48 };
 }
 
 const MAX_POOL_BITS = 16;
