@@ -183,7 +183,7 @@ suite('endpoints of newer clients', { concurrency: false }, () => {
       if (isMade) await engine.post('/networks/create', { Name: network, Driver: 'macvlan' });
       const settings = {
         DriverOpts: {
-          [SYSCTLS]: 'net.ipv4.conf.IFNAME.log_martians=1,net.ipv4.neigh.IFNAME.app_solicit=7',
+          [SYSCTLS]: 'net.ipv4.conf.IFNAME.log_martians=1,net.ipv4.neigh.ifname.app_solicit=7',
           [IFNAME]: 'wan0',
         },
       };

@@ -32,9 +32,10 @@ export function checkInterfaceName(option: string, name: string): void {
   refuseIf(!isName, `${option}: ${name} is not a valid interface name: 1 to 15 letters, digits, _ . -, not lo`);
 }
 
+/** Takes `ifname` too: docker's command line writes options of networks in lower case. */
 function parseSysctl(text: string): InterfaceSysctl {
   const [, family = '', group = '', key = '', value = ''] =
-    /^net\.(ipv4|ipv6|mpls)\.([a-z0-9_-]+)\.IFNAME\.([A-Za-z0-9_-]+)=(.*)$/s.exec(text.trim()) ?? [];
+    /^net\.(ipv4|ipv6|mpls)\.([a-z0-9_-]+)\.(?:IFNAME|ifname)\.([A-Za-z0-9_-]+)=(.*)$/s.exec(text.trim()) ?? [];
   const form = "represent 'net.X.Y.ethN.Z=V' as 'net.X.Y.IFNAME.Z=V', 'X' must be 'ipv4', 'ipv6' or 'mpls'";
   refuseIf(family === '', `unrecognised network interface sysctl '${text}'; ${form}`);
   return { family, group, key, value };
