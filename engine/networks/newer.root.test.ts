@@ -143,6 +143,25 @@ suite('networks of newer clients', { concurrency: false }, () => {
     ]);
   });
 
+  test('gateway modes other than nat are refused by name, unknown ones as in dockerd', async () => {
+    const answers: unknown[] = [];
+    for (const [option, value] of [
+      ['gateway_mode_ipv4', 'nat'],
+      ['gateway_mode_ipv4', 'routed'],
+      ['gateway_mode_ipv6', 'isolated'],
+      ['gateway_mode_ipv4', 'nat-unprotected'],
+      ['gateway_mode_ipv4', 'x'],
+      ['inhibit_ipv4', 'false'],
+      ['inhibit_ipv4', 'true'],
+    ]) {
+      const Options = { [`com.docker.network.bridge.${option}`]: value };
+      answers.push((await engine.post('/networks/create', { Name: 'mode', Internal: true, Options })).status);
+      await engine.delete('/networks/mode');
+    }
+
+    assert.deepEqual(answers, [201, 501, 501, 501, 400, 201, 501]);
+  });
+
   test('FirewallBackend of /info', async () => {
     const [newer, older] = await Promise.all(
       ['1.49', '1.48'].map(async (version) => (await at(version).get<{ FirewallBackend?: object }>('/info')).body),

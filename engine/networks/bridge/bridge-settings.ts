@@ -1,3 +1,4 @@
+import { EngineError } from '../../lib/errors.ts';
 import { parseIp } from '../../lib/notations/ip-address.ts';
 import { storedAddresses } from '../addresses/choose.ts';
 import type { NetworkAddresses } from '../addresses/pools.ts';
@@ -61,9 +62,24 @@ export function checkBridgeOptions(options: Options): void {
   mtuOption(options);
   hostBinding(options);
   interfacePrefix(options);
+  refuseGatewayModes(options);
   for (const name of ['enable_icc', 'enable_ip_masquerade', 'default_bridge']) {
     booleanOption(options, `bridge.${name}`, true);
   }
+}
+
+/** Throws `notImplemented` for ways out other than NAT: ignoring one would open or close ports unasked. */
+function refuseGatewayModes(options: Options): void {
+  for (const name of ['bridge.gateway_mode_ipv4', 'bridge.gateway_mode_ipv6']) {
+    const found = optionOf(options, name);
+    if (found === undefined || found.value === 'nat' || found.value === '') continue;
+    if (!['routed', 'isolated', 'nat-unprotected'].includes(found.value)) {
+      throw unreadable(found, `unknown gateway mode ${found.value}`);
+    }
+    throw new EngineError('notImplemented', `${found.key}=${found.value} is not implemented yet: use nat`);
+  }
+  const inhibited = booleanOption(options, 'bridge.inhibit_ipv4', false);
+  if (inhibited) throw new EngineError('notImplemented', 'the option bridge.inhibit_ipv4 is not implemented yet');
 }
 
 function interfacePrefix(options: Options): { interfacePrefix?: string } {
