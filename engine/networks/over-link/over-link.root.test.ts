@@ -48,9 +48,13 @@ suite('networks over a link of the machine', { concurrency: false }, () => {
     return [status, answer.message];
   }
 
-  async function runs(name: string, NetworkMode: string, endpoint: object = {}): Promise<void> {
+  async function runs(
+    name: string,
+    NetworkMode: string,
+    { MacAddress = '', ...endpoint }: { MacAddress?: string; IPAMConfig?: object } = {},
+  ): Promise<void> {
     const NetworkingConfig = { EndpointsConfig: { [NetworkMode]: endpoint } };
-    await engine.run(['sleep', '1000'], { HostConfig: { NetworkMode }, NetworkingConfig }, name);
+    await engine.run(['sleep', '1000'], { HostConfig: { NetworkMode }, MacAddress, NetworkingConfig }, name);
   }
 
   async function inspect(ref: string): Promise<Inspect> {
