@@ -35,7 +35,13 @@ export class TestImages implements AsyncDisposable {
   readonly images: ImageStore;
   /** The containers that use images, set by tests. */
   readonly users: { id: string; running: boolean; image: string }[] = [];
-  readonly imageUsage = { usedBy: (imageId: string) => this.users.filter(({ image }) => image === imageId) };
+  readonly imageUsage = {
+    usedBy: (imageId: string) => this.users.filter(({ image }) => image === imageId),
+    counts: () => {
+      const byImage = Map.groupBy(this.users, ({ image }) => image);
+      return new Map([...byImage].map(([image, users]) => [image, users.length] as const));
+    },
+  };
   readonly #ownsDirectory: boolean;
 
   constructor({ directory, limits }: Options = {}) {

@@ -41,6 +41,14 @@ export function containerParts({ clock, db }: Needs): Built {
           // Unlike the root's, the layers of a mounted image go with it.
           running: isAlive(container.state) || mountsImage(container, imageId),
         })),
+    counts: () => {
+      const counts = new Map<string, number>();
+      for (const { imageId, mounts } of containers.all()) {
+        const used = new Set([imageId, ...mounts.map((mount) => mount.imageId)]);
+        for (const id of used) if (id !== undefined) counts.set(id, (counts.get(id) ?? 0) + 1);
+      }
+      return counts;
+    },
   };
   const volumeUsage: VolumeUsage = {
     usersOf: (volume) => volumeUsers(containers, volume),

@@ -1,12 +1,13 @@
 import type { Engine } from '../engine.ts';
 import { booleanFilter, labelsMatch, type Filters } from '../http/values/filters.ts';
+import { parseTime } from '../http/values/times.ts';
 import { nameFilter } from './names/name-pattern.ts';
 import { familiarReference } from './names/reference.ts';
 import type { Image, ImageStore } from './store.ts';
 
-type Needs = Pick<Engine, 'images'>;
+type Needs = Pick<Engine, 'images' | 'clock'>;
 
-export const IMAGE_FILTERS = ['dangling', 'label', 'before', 'since', 'reference'];
+export const IMAGE_FILTERS = ['dangling', 'label', 'before', 'since', 'reference', 'until'];
 
 type Options = {
   all: boolean;
@@ -20,7 +21,8 @@ export type Listed = { image: Image; tags: string[]; digests: string[] };
 
 /** The images, newest first: those with a name or without a child, unless `all` asks for intermediate images too. */
 export function listImages(engine: Needs, { all: withSteps, name, filters }: Options): Listed[] {
-  const { images } = engine;
+  const { images, clock } = engine;
+  const until = createdUntil(filters.get('until'), clock.now());
   const before = olderThan(images, filters.get('before'));
   const since = youngerThan(images, filters.get('since'));
   const dangling = booleanFilter(filters, 'dangling');
@@ -32,7 +34,7 @@ export function listImages(engine: Needs, { all: withSteps, name, filters }: Opt
     const names = all.filter(isWanted);
     const isStep = images.childrenOf(image.id).length > 0;
     const isNameless = all.length === 0;
-    if (!before(image) || !since(image)) continue;
+    if (!before(image) || !since(image) || !until(image)) continue;
     if (!labelsMatch(filters.get('label'), image.config.Labels)) continue;
     if (isNameless && isStep && (!withSteps || dangling !== undefined)) continue;
     // An image with a digest alone is dangling, but also listed without dangling ones, as in dockerd.
@@ -48,6 +50,18 @@ export function listImages(engine: Needs, { all: withSteps, name, filters }: Opt
   return listed.toSorted((a, b) => createdNs(b.image) - createdNs(a.image));
 }
 
+/** Sizes of the layers that each image has in common with another one of the list, by the image's id. */
+export function sharedSizes({ layers }: Pick<Engine, 'layers'>, listed: readonly Listed[]): Map<string, number> {
+  const uses = new Map<string, number>();
+  for (const { image } of listed) for (const id of image.layers) uses.set(id, (uses.get(id) ?? 0) + 1);
+  return new Map(
+    listed.map(({ image }) => {
+      const shared = image.layers.filter((id) => uses.get(id)! > 1);
+      return [image.id, shared.reduce((bytes, id) => bytes + (layers.get(id)?.sizeBytes ?? 0), 0)];
+    }),
+  );
+}
+
 function olderThan(images: ImageStore, refs: ReadonlySet<string> | undefined): (image: Image) => boolean {
   const limits = [...(refs ?? [])].map((ref) => createdNs(images.find(ref)));
   return (image) => limits.every((limit) => createdNs(image) < limit);
@@ -56,6 +70,16 @@ function olderThan(images: ImageStore, refs: ReadonlySet<string> | undefined): (
 function youngerThan(images: ImageStore, refs: ReadonlySet<string> | undefined): (image: Image) => boolean {
   const limits = [...(refs ?? [])].map((ref) => createdNs(images.find(ref)));
   return (image) => limits.every((limit) => createdNs(image) > limit);
+}
+
+/** An image without a time of creation is always old enough, as in dockerd. */
+function createdUntil(
+  texts: ReadonlySet<string> | undefined,
+  now: Temporal.Instant,
+): (image: Pick<Image, 'createdAt'>) => boolean {
+  const limits = [...(texts ?? [])].map((text) => parseTime('until', text, now));
+  return ({ createdAt }) =>
+    createdAt === undefined || limits.every((limit) => Temporal.Instant.compare(createdAt, limit) <= 0);
 }
 
 /** Precise enough for sorting: a number is exact to about 200 ns. */

@@ -11,20 +11,23 @@ import type { Distribution } from './transfers/distribution.ts';
 
 const NEVER = '0001-01-01T00:00:00Z';
 
-export function imageSummary({ image, tags, digests }: Listed): wire.ImageSummary {
-  const hasName = tags.length > 0 || digests.length > 0;
+/** Sizes and counts that cost a look at other records; -1 means "not computed". */
+type Computed = Readonly<{ sharedBytes: number; containers: number }>;
+
+export function imageSummary(
+  { image, tags, digests }: Listed,
+  { sharedBytes, containers }: Computed,
+): wire.ImageSummary {
   return {
     Id: image.id,
     ParentId: image.parentId ?? '',
-    // Clients print these two words for an image without a name.
-    RepoTags: hasName ? (tags.length > 0 ? tags : null) : ['<none>:<none>'],
-    RepoDigests: hasName ? (digests.length > 0 ? digests : null) : ['<none>@<none>'],
+    RepoTags: tags,
+    RepoDigests: digests,
     Created: image.createdAt === undefined ? 0 : Math.floor(image.createdAt.epochMilliseconds / 1000),
     Size: image.sizeBytes,
     VirtualSize: image.sizeBytes,
-    // -1 means "not computed".
-    SharedSize: -1,
-    Containers: -1,
+    SharedSize: sharedBytes,
+    Containers: containers,
     Labels: labelsOf(image),
   };
 }

@@ -21,7 +21,7 @@ import { parsePlatform } from './configuration/platform.ts';
 import { deleteImage } from './delete.ts';
 import { fetchArchive } from './import/fetch.ts';
 import { importImage } from './import/import.ts';
-import { IMAGE_FILTERS, listImages } from './list.ts';
+import { IMAGE_FILTERS, listImages, sharedSizes } from './list.ts';
 import { checkArchives } from './missing-files.ts';
 import { parseImportName, parsePulled, parseReference, withDefaultTag } from './names/reference.ts';
 import { tagImage } from './names/tag.ts';
@@ -32,6 +32,7 @@ import * as wire from './schema.ts';
 import { inspectDistribution } from './transfers/distribution.ts';
 import { pullImages } from './transfers/pull.ts';
 import { pushImages } from './transfers/push.ts';
+import { imageListSteps } from './versions.ts';
 
 const TAR = 'application/x-tar';
 
@@ -40,9 +41,16 @@ export const imageRoutes =
   (http) => {
     http.get('/images/json', {
       schema: { querystring: wire.ListImagesQuery, response: { 200: Type.Array(wire.ImageSummary) } },
+      config: { steps: imageListSteps },
       handler: ({ query }) => {
         const filters = parseFilters(query.filters, IMAGE_FILTERS);
-        return listImages(engine, { all: query.all ?? false, name: query.filter, filters }).map(imageSummary);
+        const listed = listImages(engine, { all: query.all ?? false, name: query.filter, filters });
+        const shared = query['shared-size'] === true ? sharedSizes(engine, listed) : undefined;
+        const counts = engine.imageUsage.counts();
+        return listed.map((each) => {
+          const { id } = each.image;
+          return imageSummary(each, { sharedBytes: shared?.get(id) ?? -1, containers: counts.get(id) ?? 0 });
+        });
       },
     });
 

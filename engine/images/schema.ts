@@ -12,9 +12,10 @@ const text = (description: string) => Type.Optional(Type.String({ description })
 
 export const ListImagesQuery = Type.Object({
   all: flag('Also intermediate images'),
-  filters: text('JSON map: dangling, label, before, since, reference'),
+  filters: text('JSON map: dangling, label, before, since, reference, until'),
   filter: text('Only images with this name'),
   digests: flag('With RepoDigests'),
+  'shared-size': flag('With SharedSize: layers that others of the listed images have too'),
 });
 
 export const CreateImageQuery = Type.Object({

@@ -1,9 +1,8 @@
 import { listContainers } from '../containers/queries/list.ts';
 import { isAlive, type ContainerState } from '../containers/state.ts';
 import type { Engine } from '../engine.ts';
-import { listImages } from '../images/list.ts';
+import { listImages, sharedSizes } from '../images/list.ts';
 import { imageSummary } from '../images/present.ts';
-import type { Image } from '../images/store.ts';
 import { presentVolume } from '../volumes/present.ts';
 import { isPlainLocal, volumeBytes } from '../volumes/size.ts';
 import type { Volume } from '../volumes/store.ts';
@@ -125,17 +124,14 @@ export class DiskUsage {
   }
 
   #images(): UsageOf<'ImageUsage'>['Items'] {
-    const { images, imageUsage, layers } = this.#engine;
-    const listed = listImages({ images }, { all: false, filters: new Map() });
-    const uses = new Map<string, number>();
-    for (const { image } of listed) for (const id of image.layers) uses.set(id, (uses.get(id) ?? 0) + 1);
-    const sharedBytes = (image: Image): number =>
-      sum(image.layers.filter((id) => uses.get(id)! > 1).map((id) => layers.get(id)?.sizeBytes ?? 0));
-    return listed.map((each) => ({
-      ...imageSummary(each),
-      SharedSize: sharedBytes(each.image),
-      Containers: imageUsage.usedBy(each.image.id).length,
-    }));
+    const { clock, images, imageUsage, layers } = this.#engine;
+    const listed = listImages({ images, clock }, { all: false, filters: new Map() });
+    const shared = sharedSizes({ layers }, listed);
+    const counts = imageUsage.counts();
+    return listed.map((each) => {
+      const { id } = each.image;
+      return imageSummary(each, { sharedBytes: shared.get(id)!, containers: counts.get(id) ?? 0 });
+    });
   }
 
   /** One after the other, because each may need descriptors and a child process. */

@@ -35,4 +35,11 @@ testSteps('diskUsageSteps', diskUsageSteps, [
       older: { LayersSize: 7, Images: [], Containers: [], Volumes: [], BuildCache: [], BuilderSize: 0 },
     },
   },
+  {
+    below: '1.43',
+    response: {
+      now: { Images: [{ Id: 'x', RepoTags: [], RepoDigests: [] }] },
+      older: { Images: [{ Id: 'x', RepoTags: ['<none>:<none>'], RepoDigests: ['<none>@<none>'] }] },
+    },
+  },
 ]);

@@ -1,5 +1,6 @@
 import { isBelow, type ApiVersion } from '../http/versions/api-version.ts';
 import type { Steps } from '../http/versions/steps.ts';
+import { withPlaceholderNames } from '../images/versions.ts';
 import type { DiskUsageWire } from './disk-usage-schema.ts';
 import type { Info } from './schema.ts';
 
@@ -10,11 +11,18 @@ export const infoSteps: Steps<unknown, Info> = [
   { below: '1.25', response: plainSecurityOptions },
 ];
 
-export const diskUsageSteps: Steps<unknown, DiskUsageWire> = [{ below: '1.52', response: listsAlone }];
+export const diskUsageSteps: Steps<unknown, DiskUsageWire> = [
+  { below: '1.52', response: listsAlone },
+  { below: '1.43', response: imagesWithPlaceholderNames },
+];
 
 /** Whether a client can read the usage objects without the lists. */
 export function knowsUsages(version: ApiVersion): boolean {
   return !isBelow(version, '1.52');
+}
+
+function imagesWithPlaceholderNames(usage: DiskUsageWire): DiskUsageWire {
+  return usage.Images === undefined ? usage : { ...usage, Images: usage.Images.map(withPlaceholderNames) };
 }
 
 function listsAlone(usage: DiskUsageWire): DiskUsageWire {
