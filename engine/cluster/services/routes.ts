@@ -2,6 +2,7 @@ import type { Engine } from '../../engine.ts';
 import type { AddRoutes } from '../../http/route-table.ts';
 import { parseFilters } from '../../http/values/filters.ts';
 import { parseStrictBoolean } from '../../http/values/strict-boolean.ts';
+import { isBelow } from '../../http/versions/api-version.ts';
 import { sendLogs, ServiceLogsQuery } from '../logs/answer.ts';
 import { readVersion } from '../swarm/version.ts';
 import { findService } from './find.ts';
@@ -22,10 +23,11 @@ export const serviceRoutes =
   (http) => {
     http.get('/services', {
       schema: { querystring: ServicesQuery },
-      handler: async ({ query }) => {
+      handler: async ({ query, apiVersion }) => {
         const filters = parseFilters(query.filters, SERVICE_FILTERS);
         const { replica } = await cluster.reading();
-        const withStatus = parseStrictBoolean('status', query.status);
+        // The command line counts otherwise, from the tasks, where it gets no status.
+        const withStatus = !isBelow(apiVersion, '1.41') && parseStrictBoolean('status', query.status);
         return listServices(replica, filters).map((service) => ({
           ...presentService(service),
           ...(withStatus ? { ServiceStatus: presentStatus(replica, service) } : {}),
