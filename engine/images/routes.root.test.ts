@@ -20,6 +20,10 @@ const refusals: readonly (readonly [
 ])[] = [
   ['GET', '/images/nope/json', 404, /^No such image: nope:latest$/],
   ['GET', '/images/r.io:5000/a/b:1/json', 404, /^No such image: r.io:5000\/a\/b:1$/],
+  ['GET', '/images/busybox/json?platform=linux', 400, /^failed to parse platform/],
+  ['GET', '/images/busybox/history?platform={"os":1}', 400, /^failed to parse platform/],
+  ['GET', '/images/busybox/json?platform={"os":"linux","architecture":"s390x"}', 404, /does not match the spec/],
+  ['GET', '/images/busybox/history?platform={"os":"linux","architecture":"s390x"}', 404, /does not match the spec/],
   ['GET', '/images/nope/history', 404, /^No such image/],
   ['GET', '/images/nope/get', 404, /^No such image/],
   ['GET', '/images/UP/json', 400, /^invalid reference format: repository name must be lowercase$/],

@@ -17,7 +17,7 @@ import { credentialsIn, parseRegistryAuth, type Credentials } from '../registry/
 import { loadImages } from './archives/load.ts';
 import { chooseImages, saveImages } from './archives/save.ts';
 import { imageHistory } from './configuration/history.ts';
-import { parsePlatform } from './configuration/platform.ts';
+import { checkPlatform, parseJsonPlatform, parsePlatform } from './configuration/platform.ts';
 import { deleteImage } from './delete.ts';
 import { fetchArchive } from './import/fetch.ts';
 import { importImage } from './import/import.ts';
@@ -86,10 +86,11 @@ export const imageRoutes =
     });
 
     http.get('/images/:ref/json', {
-      schema: { params: wire.ImageRef, response: { 200: wire.ImageInspect } },
-      handler: ({ params }) => {
+      schema: { params: wire.ImageRef, querystring: wire.StoredImageQuery, response: { 200: wire.ImageInspect } },
+      handler: ({ params, query }) => {
         const { images, layers } = engine;
         const image = images.find(params.ref);
+        checkPlatform(image, params.ref, parseJsonPlatform(query.platform));
         const { id } = image;
         const names = { tags: images.tagsOf(id), digests: images.digestsOf(id), taggedAt: images.taggedAt(id) };
         return imageInspect(image, names, {
@@ -100,8 +101,15 @@ export const imageRoutes =
     });
 
     http.get('/images/:ref/history', {
-      schema: { params: wire.ImageRef, response: { 200: Type.Array(wire.HistoryStep) } },
-      handler: ({ params }) => imageHistory(engine, params.ref).map(historyStep),
+      schema: {
+        params: wire.ImageRef,
+        querystring: wire.StoredImageQuery,
+        response: { 200: Type.Array(wire.HistoryStep) },
+      },
+      handler: ({ params, query }) => {
+        checkPlatform(engine.images.find(params.ref), params.ref, parseJsonPlatform(query.platform));
+        return imageHistory(engine, params.ref).map(historyStep);
+      },
     });
 
     http.post('/images/:ref/push', {

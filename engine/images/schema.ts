@@ -10,6 +10,8 @@ export const ImageRef = Type.Object({
 const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
 const text = (description: string) => Type.Optional(Type.String({ description }));
 
+export const StoredImageQuery = Type.Object({ platform: text('JSON: the platform that the image must have') });
+
 export const ListImagesQuery = Type.Object({
   all: flag('Also intermediate images'),
   filters: text('JSON map: dangling, label, before, since, reference, until'),

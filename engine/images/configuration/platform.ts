@@ -1,4 +1,7 @@
+import { Type } from 'typebox';
+
 import { EngineError } from '../../lib/errors.ts';
+import { lazyCheck } from '../../lib/lazy-check.ts';
 import type { Image } from '../store.ts';
 import { goArchitecture } from './architecture.ts';
 
@@ -46,6 +49,22 @@ export function parsePlatform(text: string | undefined): Platform | undefined {
   const known = ARCHITECTURES.get(first);
   if (known !== undefined) return { os: 'linux', architecture: known.architecture, variant: known.variant ?? '' };
   throw new EngineError('invalid', `${JSON.stringify(text)}: unknown operating system or architecture`);
+}
+
+const jsonPlatform = lazyCheck(
+  Type.Object({ os: Type.String(), architecture: Type.String(), variant: Type.Optional(Type.String()) }),
+);
+
+/** A platform as JSON, which reads of stored images take; undefined for an empty text. Throws `invalid`. */
+export function parseJsonPlatform(text = ''): Platform | undefined {
+  if (text === '') return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    if (jsonPlatform.Check(value)) return { variant: '', ...value };
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  throw new EngineError('invalid', 'failed to parse platform: a JSON object with os and architecture is expected');
 }
 
 type Own = Readonly<{ os: string; architecture: string; variant?: string | null | undefined }>;
