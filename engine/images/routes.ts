@@ -18,7 +18,6 @@ import { loadImages } from './archives/load.ts';
 import { chooseImages, saveImages } from './archives/save.ts';
 import { imageHistory } from './configuration/history.ts';
 import { checkPlatform, parseJsonPlatform, parsePlatform } from './configuration/platform.ts';
-import { deleteImage } from './delete.ts';
 import { fetchArchive } from './import/fetch.ts';
 import { importImage } from './import/import.ts';
 import { IMAGE_FILTERS, listImages, sharedSizes } from './list.ts';
@@ -27,7 +26,8 @@ import { parseImportName, parsePulled, parseReference, withDefaultTag } from './
 import { tagImage } from './names/tag.ts';
 import { deleteResult, distributionInspect, historyStep, imageInspect, imageSummary } from './present.ts';
 import { streamProgress } from './progress-stream.ts';
-import { pruneImages } from './prune.ts';
+import { deleteImage } from './removal/delete.ts';
+import { pruneImages } from './removal/prune.ts';
 import * as wire from './schema.ts';
 import { inspectDistribution } from './transfers/distribution.ts';
 import { pullImages } from './transfers/pull.ts';

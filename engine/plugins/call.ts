@@ -3,10 +3,10 @@ import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 
 import { holdSocket } from '../host/files/held-socket.ts';
+import { readWhole } from '../lib/bytes/read-whole.ts';
 import type { Clock } from '../lib/clock.ts';
 import { retry } from '../lib/concurrency/retry.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
-import { readWhole } from '../lib/read-whole.ts';
 import type { PluginAddress } from './find.ts';
 
 export type Answer = Readonly<{ status: number; text: string }>;

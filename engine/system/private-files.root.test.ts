@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
-import { compileLookInto } from '@gantry/testing/look-into.ts';
+import { compileLookInto } from '@gantry/testing/programs/look-into.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);

@@ -8,7 +8,7 @@ import { deviceNames } from '../oci/cdi/devices.ts';
 import { RuntimeFeatures } from '../runtime/features.ts';
 import { DISK_USAGE_KINDS, DiskUsageQuery, DiskUsageWire } from './disk-usage-schema.ts';
 import { DiskUsage, listsOf, type DiskUsageKind } from './disk-usage.ts';
-import { infoOf, versionOf, withFeatures } from './info.ts';
+import { infoOf, versionOf, withFeatures } from './info/info.ts';
 import { Info, Version } from './schema.ts';
 import { diskUsageSteps, infoSteps, knowsUsages } from './versions.ts';
 

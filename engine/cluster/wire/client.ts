@@ -4,11 +4,11 @@ import type { Duplex, Readable } from 'node:stream';
 import type { Static, TSchema } from 'typebox';
 
 import { parseBoundedJson } from '../../lib/bounded-json.ts';
+import { readWhole } from '../../lib/bytes/read-whole.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError, type ErrorKind } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
-import { readWhole } from '../../lib/read-whole.ts';
 import { Refusal } from './schemas.ts';
 
 /** PEM. Without a certificate the client is anonymous; without a root it believes any server. */

@@ -8,11 +8,11 @@ import type { Logger } from 'pino';
 import type { Static, TSchema } from 'typebox';
 
 import { parseBoundedJson } from '../../lib/bounded-json.ts';
+import { readWhole } from '../../lib/bytes/read-whole.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
-import { readWhole } from '../../lib/read-whole.ts';
 import { parseLine } from './channel.ts';
 import { NotLeader } from './client.ts';
 import { Connections } from './connections.ts';

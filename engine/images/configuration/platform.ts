@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 
+import { parseBoundedJson, UnboundedJsonError } from '../../lib/bounded-json.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 import type { Image } from '../store.ts';
@@ -59,10 +60,10 @@ const jsonPlatform = lazyCheck(
 export function parseJsonPlatform(text = ''): Platform | undefined {
   if (text === '') return undefined;
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseBoundedJson(text);
     if (jsonPlatform.Check(value)) return { variant: '', ...value };
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
+    if (!(error instanceof UnboundedJsonError || error instanceof SyntaxError)) throw error;
   }
   throw new EngineError('invalid', 'failed to parse platform: a JSON object with os and architecture is expected');
 }

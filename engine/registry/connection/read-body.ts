@@ -1,5 +1,5 @@
+import { readWhole } from '../../lib/bytes/read-whole.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { readWhole } from '../../lib/read-whole.ts';
 import { RegistryError } from '../errors.ts';
 import type { Answer } from './direct.ts';
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 import { countOf, durationsOf, type BuildFailure } from '../../lib/measures.ts';
-import { infoOf, type InfoNeeds } from '../info.ts';
+import { infoOf, type InfoNeeds } from '../info/info.ts';
 import { histogramText, metricText, type Sample } from './text.ts';
 
 const BUILD_FAILURES: readonly BuildFailure[] = [

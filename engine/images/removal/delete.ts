@@ -1,9 +1,9 @@
-import type { Engine } from '../engine.ts';
-import { EngineError } from '../lib/errors.ts';
-import { shortId } from '../lib/ids.ts';
-import { emitImageEvent } from './event.ts';
-import { familiarReference, parseReference, withDefaultTag, type Reference } from './names/reference.ts';
-import type { Image } from './store.ts';
+import type { Engine } from '../../engine.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { shortId } from '../../lib/ids.ts';
+import { emitImageEvent } from '../event.ts';
+import { familiarReference, parseReference, withDefaultTag, type Reference } from '../names/reference.ts';
+import type { Image } from '../store.ts';
 
 type Needs = Pick<Engine, 'db' | 'images' | 'imageUsage' | 'events'>;
 

@@ -1,17 +1,17 @@
 import { readdirSync } from 'node:fs';
 import { arch, release } from 'node:os';
 
-import type { Config, RuntimeConfig } from '../config/daemon-config.ts';
-import { isAlive } from '../containers/state.ts';
-import type { ContainerStore } from '../containers/store.ts';
-import type { Engine } from '../engine.ts';
-import { filesystemOf } from '../host/files/statfs.ts';
-import { proxySettings, shownProxy } from '../lib/proxies.ts';
-import { LOG_DRIVERS } from '../logs/drivers.ts';
-import type { RuntimeFeatures } from '../runtime/features.ts';
-import { VERSION } from '../version.ts';
+import type { Config, RuntimeConfig } from '../../config/daemon-config.ts';
+import { isAlive } from '../../containers/state.ts';
+import type { ContainerStore } from '../../containers/store.ts';
+import type { Engine } from '../../engine.ts';
+import { filesystemOf } from '../../host/files/statfs.ts';
+import { proxySettings, shownProxy } from '../../lib/proxies.ts';
+import { LOG_DRIVERS } from '../../logs/drivers.ts';
+import type { RuntimeFeatures } from '../../runtime/features.ts';
+import { VERSION } from '../../version.ts';
+import type { Info, Version } from '../schema.ts';
 import { machineInfo } from './machine.ts';
-import type { Info, Version } from './schema.ts';
 import { warningsOf } from './warnings.ts';
 
 export type InfoNeeds = Pick<

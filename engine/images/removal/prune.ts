@@ -1,11 +1,11 @@
-import type { Engine } from '../engine.ts';
-import { booleanFilter } from '../http/values/filters.ts';
-import type { PruneFilters } from '../http/values/prune-filters.ts';
-import { Slices } from '../lib/concurrency/slices.ts';
-import { EngineError } from '../lib/errors.ts';
+import type { Engine } from '../../engine.ts';
+import { booleanFilter } from '../../http/values/filters.ts';
+import type { PruneFilters } from '../../http/values/prune-filters.ts';
+import { Slices } from '../../lib/concurrency/slices.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { familiarReference } from '../names/reference.ts';
+import type { Image } from '../store.ts';
 import { deleteImage, type Removal } from './delete.ts';
-import { familiarReference } from './names/reference.ts';
-import type { Image } from './store.ts';
 
 type Needs = Pick<Engine, 'db' | 'events' | 'images' | 'imageUsage' | 'layers'>;
 

@@ -5,10 +5,10 @@ import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
 import { TestImages } from '@gantry/testing/test-images.ts';
 
+import { parseReference } from '../names/reference.ts';
+import { tagImage } from '../names/tag.ts';
+import type { Image } from '../store.ts';
 import { deleteImage } from './delete.ts';
-import { parseReference } from './names/reference.ts';
-import { tagImage } from './names/tag.ts';
-import type { Image } from './store.ts';
 
 const CONTAINER = 'c0ffee'.padEnd(64, '0');
 const GENTLE = { force: false, noprune: false };

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { arch, cpus, hostname, release, totalmem } from 'node:os';
 
-import { detectCgroups, type Cgroups } from '../host/cgroups/cgroups.ts';
-import { limitSupport } from '../host/cgroups/limit-support.ts';
-import { hasCode } from '../lib/errors.ts';
-import { confinesByAppArmor } from '../oci/security/apparmor.ts';
-import type { Info } from './schema.ts';
+import { detectCgroups, type Cgroups } from '../../host/cgroups/cgroups.ts';
+import { limitSupport } from '../../host/cgroups/limit-support.ts';
+import { hasCode } from '../../lib/errors.ts';
+import { confinesByAppArmor } from '../../oci/security/apparmor.ts';
+import type { Info } from '../schema.ts';
 
 const ARCHITECTURES: ReadonlyMap<string, string> = new Map(Object.entries({ x64: 'x86_64', arm64: 'aarch64' }));
 

@@ -1,6 +1,6 @@
-import type { Config } from '../config/daemon-config.ts';
-import { isLoopback, parseHost } from '../config/hosts.ts';
-import type { Info } from './schema.ts';
+import type { Config } from '../../config/daemon-config.ts';
+import { isLoopback, parseHost } from '../../config/hosts.ts';
+import type { Info } from '../schema.ts';
 
 type Machine = Pick<
   Info,
