@@ -87,7 +87,7 @@ suite('TCP with TLS', { concurrency: false }, () => {
   const version = ['version', '--format', '{{.Server.APIVersion}}'];
 
   test('a client with a certificate of the CA is let in', async () => {
-    assert.deepEqual(await docker('client', ...version), { code: 0, output: '1.24\n' });
+    assert.deepEqual(await docker('client', ...version), { code: 0, output: '1.41\n' });
   });
 
   test('a client with a certificate of another CA is not', async () => {

@@ -7,6 +7,8 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
+import type { Answer } from '@gantry/client/connection.ts';
+import { hasCode } from '@gantry/engine/lib/errors.ts';
 import { Api } from '@gantry/testing/api.ts';
 
 const engine = dirname(dirname(import.meta.dirname));
@@ -24,7 +26,7 @@ test('the daemon listens on sockets that systemd passes, and leaves them to the 
       await until(() => existsSync(socket));
       using api = new Api(socket);
 
-      const { status } = await api.get('/_ping');
+      const { status } = await firstAnswer(api);
 
       assert.equal(status, 200);
       await until(() => readFileSync(log, 'utf8').includes('"msg":"ready"'));
@@ -48,6 +50,19 @@ test('without sockets from systemd fd:// is refused', async () => {
   assert.equal(code, 1);
   assert.match(readFileSync(join(place.path, 'log'), 'utf8'), /fd:\/\/: systemd has passed no sockets/);
 });
+
+/** The file is there a moment before somebody listens. */
+async function firstAnswer(api: Api): Promise<Answer<unknown>> {
+  const signal = AbortSignal.timeout(120_000);
+  for (;;) {
+    try {
+      return await api.get('/_ping');
+    } catch (error) {
+      if (!hasCode(error, 'ECONNREFUSED')) throw error;
+    }
+    await setTimeout(50, undefined, { signal });
+  }
+}
 
 function activated(place: string, socket: string, host: string): ChildProcess {
   return run(place, ['systemd-socket-activate', `--listen=${socket}`], host);
