@@ -16,6 +16,8 @@ const INFO = {
   InitSha1: 'the same',
   SystemStatus: 'of the specification, and null outside of a cluster of the old kind',
   ContainerdCommit: 'there is no containerd',
+  CDISpecDirs: 'of 1.44',
+  DiscoveredDevices: 'of 1.50',
   RuncCommit: 'no version of runc is expected',
   InitBinary: 'the program is found on the machine, and needs not be there',
   DefaultRuntime: 'crun, where it is installed',
