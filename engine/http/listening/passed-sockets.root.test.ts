@@ -52,7 +52,7 @@ test('without sockets from systemd fd:// is refused', async () => {
 });
 
 /** The file is there a moment before somebody listens. */
-async function firstAnswer(api: Api): Promise<Answer<unknown>> {
+async function firstAnswer(api: Api): Promise<Answer> {
   const signal = AbortSignal.timeout(120_000);
   for (;;) {
     try {

@@ -15,6 +15,9 @@ type RequestedMount = Readonly<{ mount: MountPoint; volume: NonNullable<MountSpe
 /** Defaults of clients of older versions. */
 export type MountDefaults = Readonly<{ readOnlyIsFlat?: boolean }>;
 
+/** Each takes milliseconds of the daemon's time, and the kernel has a limit of 100,000 for all of a namespace. */
+export const MAX_MOUNTS = 1000;
+
 /** A warning of the creation. */
 export const DRIVER_IS_IGNORED =
   "WARNING: the container-wide volume-driver configuration is ignored for volumes specified via 'mount'. " +
@@ -27,19 +30,22 @@ export function requestedMounts(
   volumePaths: readonly string[],
   { dataRoot, readOnlyIsFlat = false }: MountDefaults & { dataRoot: string },
 ): RequestedMount[] {
+  const { Binds, Mounts, Tmpfs } = hostConfig;
+  const count = (Binds ?? []).length + (Mounts ?? []).length + Object.keys(Tmpfs ?? {}).length + volumePaths.length;
+  if (count > MAX_MOUNTS) throw new EngineError('invalid', `a container has at most ${MAX_MOUNTS} mounts and volumes`);
   const driver = { DriverConfig: { Name: hostConfig.VolumeDriver } };
   const byPath = new Map<string, RequestedMount>();
   for (const source of hostConfig.VolumesFrom ?? []) {
     for (const mount of borrowedMounts(containers, source)) byPath.set(mount.destination, { mount, volume: {} });
   }
   const own = [
-    ...(hostConfig.Binds ?? []).map((bind) => ({ mount: parseBind(bind, dataRoot), volume: driver })),
-    ...(hostConfig.Mounts ?? []).map((spec) => ({
+    ...(Binds ?? []).map((bind) => ({ mount: parseBind(bind, dataRoot), volume: driver })),
+    ...(Mounts ?? []).map((spec) => ({
       mount: parseMount(spec, dataRoot),
       volume: spec.VolumeOptions ?? {},
     })),
   ];
-  const scratch = Object.keys(hostConfig.Tmpfs ?? {}).map(pathOf);
+  const scratch = Object.keys(Tmpfs ?? {}).map(pathOf);
   refuseDuplicates([...scratch, ...own.map(({ mount }) => mount.destination)]);
   for (const requested of own) byPath.set(requested.mount.destination, requested);
   for (const path of volumePaths.map(pathOf)) {
@@ -107,8 +113,11 @@ function pathOf(path: string): string {
 }
 
 function refuseDuplicates(paths: readonly string[]): void {
-  const twice = paths.find((path, index) => paths.indexOf(path) !== index);
-  if (twice !== undefined) throw new EngineError('invalid', `Duplicate mount point: ${twice}`);
+  const seen = new Set<string>();
+  for (const path of paths) {
+    if (seen.has(path)) throw new EngineError('invalid', `Duplicate mount point: ${path}`);
+    seen.add(path);
+  }
 }
 
 /** `container[:modes]`: the mounts of another container. */
