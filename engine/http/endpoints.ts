@@ -16,6 +16,8 @@ type Facts = Readonly<{
   slashes?: true;
   /** The first version of the API that has it; without one, all served versions. */
   since?: ApiVersion;
+  /** Older clients ask for it, and take an object without it for missing: `docker inspect` at 1.24. */
+  isAskedBefore?: true;
 }>;
 
 /**
@@ -124,7 +126,7 @@ const TABLE = {
   'POST /swarm/unlock': { title: 'unlocking a manager', since: '1.25' },
   'GET /plugins/privileges': { title: 'the permissions that a plugin asks for', since: '1.25' },
   'POST /plugins/create': { title: 'the creation of a plugin', since: '1.25' },
-  'GET /plugins/{name}/json': { title: 'inspecting a plugin', slashes: true, since: '1.25' },
+  'GET /plugins/{name}/json': { title: 'inspecting a plugin', slashes: true, since: '1.25', isAskedBefore: true },
   'POST /plugins/{name}/push': { title: 'pushing a plugin', slashes: true, since: '1.25' },
   'POST /plugins/{name}/set': { title: 'the settings of a plugin', slashes: true, since: '1.25' },
   'POST /plugins/{name}/upgrade': { title: 'upgrading a plugin', slashes: true, since: '1.26' },

@@ -196,7 +196,7 @@ function withoutOrigin(url: string): string {
 
 /** Older clients get dockerd's message. */
 function checkVersion({ apiVersion }: ApiRequest, { endpoint }: ServedRoute): void {
-  if (endpoint?.since === undefined || !isBelow(apiVersion, endpoint.since)) return;
+  if (endpoint?.since === undefined || endpoint.isAskedBefore === true || !isBelow(apiVersion, endpoint.since)) return;
   const { method, since } = endpoint;
   const path = endpoint.path.replaceAll(/[{}]/g, ''); // clients show it as it is
   throw new EngineError('invalid', `${method} ${path} requires minimum API version ${since}`);

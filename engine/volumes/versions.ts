@@ -19,7 +19,7 @@ export function prunesNamed(filters: Filters, version: ApiVersion): boolean {
 }
 
 /** Older daemons have no such label. */
-function withoutAnonymousLabel({ Labels, ...volume }: VolumeWire): VolumeWire {
-  const rest = Object.entries(Labels ?? {}).filter(([name]) => name !== ANONYMOUS_LABEL);
+function withoutAnonymousLabel(volume: VolumeWire): VolumeWire {
+  const rest = Object.entries(volume.Labels ?? {}).filter(([name]) => name !== ANONYMOUS_LABEL);
   return { ...volume, Labels: rest.length === 0 ? null : Object.fromEntries(rest) };
 }

@@ -226,11 +226,7 @@ export const newerRows = {
   },
   'GET /plugins/{name}/json': {
     statuses: [200, 404, 500],
-    cases: [
-      [400, 'it came with 1.25', '/v1.24/plugins/made/json'],
-      [200, 'a plugin', '/plugins/made/json'],
-      unknown('/plugins/a/b/json'),
-    ],
+    cases: [[200, 'a plugin', '/plugins/made/json', { since: '1.25' }], unknown('/plugins/a/b/json')],
   },
   'POST /plugins/{name}/set': {
     statuses: [204, 404, 500],

@@ -5,7 +5,7 @@ export const OUTSIDE_OF_ENDPOINTS: readonly (readonly ['GET' | 'POST' | 'PUT', .
   ['GET', 404, 'no such path', '/nope'],
   ['GET', 404, 'no such path below a container', '/containers/running/nope'],
   ['GET', 400, 'a path of newer clients', '/system/df'],
-  ['GET', 400, 'a path of newer clients', '/plugins/x/json'],
+  ['GET', 404, 'a path of newer clients', '/plugins/x/json'],
   ['GET', 400, 'a path of newer clients', '/distribution/busybox/json'],
   ['POST', 404, 'there is no BuildKit', '/session'],
   ['POST', 404, 'there is no BuildKit', '/grpc'],

@@ -5,6 +5,8 @@ import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { after, before, suite, test } from 'node:test';
 
+import { FIELD_VERSIONS } from '@gantry/engine/http/versions/field-versions.ts';
+
 import { BothEngines, type Side } from './both-engines.ts';
 import { CHOSEN, HEADER_ROWS, HEADER_VALUES, QUERY_ROWS, QUERY_VALUES } from './query-rows.ts';
 
@@ -41,7 +43,12 @@ suite('empty values of query keys and headers have the status that dockerd gives
       names.split(' ').map((name) => `${withoutNames(endpoint)} ${name}`),
     );
 
-    assert.deepEqual([...new Set(rows)].toSorted(), keys.toSorted());
+    // Later keys count at every version, and are not in the description of this one.
+    const later = Object.entries(FIELD_VERSIONS).flatMap(([endpoint, { query = {} }]) =>
+      Object.keys(query).map((name) => `${withoutNames(endpoint)} ${name}`),
+    );
+
+    assert.deepEqual([...new Set(rows)].filter((row) => !later.includes(row)).toSorted(), keys.toSorted());
   });
 
   for (const row of QUERY_ROWS) {

@@ -95,6 +95,9 @@ export const FIELD_VERSIONS: Readonly<Partial<Record<EndpointName, FieldVersions
   },
   'POST /volumes/create': { body: { ClusterVolumeSpec: '1.42' } },
   'DELETE /volumes/{name}': { query: { force: '1.25' } },
+  'GET /plugins': { query: { filters: '1.25' } },
+  'POST /plugins/pull': { query: { remote: '1.25' } },
+  'GET /services': { query: { status: '1.41' } },
   'GET /networks': { answer: { EnableIPv4: '1.48' } },
   'GET /networks/{id}': { answer: { EnableIPv4: '1.48', Status: '1.52' } },
   'POST /networks/create': {

@@ -179,7 +179,7 @@ export const ROWS: readonly DockerodeRow[] = [
         samples.push(JSON.parse(String(chunk)));
         if (samples.length === 2) break;
       }
-      return [Object.keys(one).toSorted(), ...(samples as object[]).map((sample) => Object.keys(sample).toSorted())];
+      return [one, ...samples].map((sample) => fieldsOf(sample as object));
     },
   },
   {
@@ -333,6 +333,13 @@ async function apart(docker: Docker, stream: NodeJS.ReadableStream): Promise<{ s
   });
   const [stdout, stderr] = await Promise.all([text(out), text(err)]);
   return { stdout, stderr };
+}
+
+/** The fields of a sample; dockerd has had os_type since 1.52, and we at every version. */
+function fieldsOf(sample: object): string[] {
+  return Object.keys(sample)
+    .filter((name) => name !== 'os_type')
+    .toSorted();
 }
 
 function listed(archive: Buffer): unknown[] {
