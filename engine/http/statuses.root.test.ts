@@ -56,8 +56,8 @@ function suiteAt(version: ApiVersion): void {
       await engine[Symbol.asyncDispose]();
     });
 
-    for (const [index, { name, method, path, since, cases }] of ROWS.entries()) {
-      if (since !== undefined && isBelow(version, since)) {
+    for (const [index, { name, method, path, since, isAskedBefore, cases }] of ROWS.entries()) {
+      if (since !== undefined && isAskedBefore !== true && isBelow(version, since)) {
         test(`${index + 1} ${name} answers 400: it came with ${since}`, async () => {
           const answer = await ask(engine, method, path.replaceAll(/\{(\w+)\}/g, 'x'), {}, version);
 
