@@ -143,8 +143,9 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
   const { sandboxOwners } = ofContainers;
   const ofCluster = (ref: string): ReturnType<Cluster['network']> => cluster.network(ref);
   const closedPorts = (): Cluster['closedPorts'] => cluster.closedPorts;
+  const tunnelPort = (): number => cluster.tunnelPort;
   const ofNetworks = networkParts(
-    { background, clock, config, db, log, plugins, ofCluster, closedPorts, sandboxOwners },
+    { background, clock, config, db, log, plugins, ofCluster, closedPorts, tunnelPort, sandboxOwners },
     undo,
   );
   const ofHealth = healthParts(

@@ -11,6 +11,11 @@ const ADDRESSES = {
     value: 'ADDRESS',
     help: 'Where others reach this node: an address or an interface',
   },
+  'data-path-addr': {
+    kind: 'text',
+    value: 'ADDRESS',
+    help: 'Where others reach its tasks, if elsewhere: an address or an interface',
+  },
   'listen-addr': { kind: 'text', value: 'ADDRESS', initial: DEFAULT_LISTEN, help: 'Where it listens' },
 } as const;
 const SPEC = {
@@ -28,6 +33,7 @@ export const initSwarm = command({
   flags: {
     ...ADDRESSES,
     ...SPEC,
+    'data-path-port': { kind: 'integer', help: 'UDP port of the traffic between tasks, on all nodes: 1024 to 49151' },
     'force-new-cluster': { kind: 'boolean', help: 'Go on alone with the records of this manager' },
   },
   examples: ['gantry swarm init --advertise-addr 10.0.0.1'],
@@ -35,6 +41,8 @@ export const initSwarm = command({
     const node = await cluster.initSwarm(context.connection, {
       ListenAddr: flags['listen-addr'],
       AdvertiseAddr: flags['advertise-addr'] ?? '',
+      DataPathAddr: flags['data-path-addr'] ?? '',
+      DataPathPort: flags['data-path-port'] ?? 0,
       ForceNewCluster: flags['force-new-cluster'],
       Spec: applySwarmFlags({}, flags),
     });
@@ -53,6 +61,7 @@ export const joinSwarm = command({
     await cluster.joinSwarm(connection, {
       ListenAddr: flags['listen-addr'],
       AdvertiseAddr: flags['advertise-addr'] ?? '',
+      DataPathAddr: flags['data-path-addr'] ?? '',
       RemoteAddrs: [remote],
       JoinToken: flags.token ?? '',
     });

@@ -1,10 +1,17 @@
 import type { Engine } from '../engine.ts';
-import { VXLAN_PORT } from '../host/network/vxlan.ts';
+import { DEFAULT_VXLAN_PORT } from '../host/network/vxlan.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { ClosedPort } from '../networks/bridge/rules/ruleset.ts';
 import type { ClusterNetworks } from '../networks/overlay/cluster-networks.ts';
 import type { AgentNeeds } from './agent/needs.ts';
-import { advertiseAddress, listenAddress, readAddress, type Address } from './membership/addresses.ts';
+import {
+  advertiseAddress,
+  dataPathAddress,
+  listenAddress,
+  readAddress,
+  tunnelPort,
+  type Address,
+} from './membership/addresses.ts';
 import type { DescriptionNeeds } from './membership/description.ts';
 import { MemberFolder } from './membership/identity.ts';
 import { initCluster, forceNewCluster, type InitRequest } from './membership/init.ts';
@@ -20,7 +27,7 @@ type Needs = Pick<Engine, 'background' | 'clock' | 'config' | 'events' | 'locks'
     /** All parts, once they exist. */
     engine: () => AgentNeeds;
   };
-type Addresses = Readonly<{ listen: string; advertise: string }>;
+type Addresses = Readonly<{ listen: string; advertise: string; dataPath: string }>;
 type JoinRequest = Addresses & Readonly<{ remotes: readonly string[]; token: string }>;
 
 const OUTSIDE =
@@ -70,13 +77,16 @@ export class Cluster implements AsyncDisposable {
   }
 
   /** The id of the new node. */
-  async init(request: Addresses & Pick<InitRequest, 'pools' | 'spec'> & { force: boolean }): Promise<string> {
+  async init(
+    request: Addresses & Pick<InitRequest, 'pools' | 'spec'> & { force: boolean; dataPathPort: number },
+  ): Promise<string> {
     using _lock = await this.#needs.locks.hold('the cluster');
     if (this.#member !== undefined && request.force) return await this.#forceNew(this.#member);
     if (this.#member !== undefined) throw new EngineError('notInCluster', INSIDE);
     this.#beginFolder();
     this.#member = await initCluster(this.#memberNeeds, {
       ...this.#resolve(request),
+      tunnelPort: tunnelPort(request.dataPathPort),
       spec: request.spec,
       pools: request.pools,
     });
@@ -140,7 +150,12 @@ export class Cluster implements AsyncDisposable {
     if (identity === undefined) return [];
     const { port } = readAddress(identity.listen);
     const ofManagers = [port, port + 1].map((one) => ({ protocol: 'tcp' as const, port: one }));
-    return [...ofManagers, { protocol: 'udp', port: VXLAN_PORT }];
+    return [...ofManagers, { protocol: 'udp', port: this.tunnelPort }];
+  }
+
+  /** The port of the tunnels between nodes. */
+  get tunnelPort(): number {
+    return (this.#member?.identity ?? this.#folder.read())?.tunnelPort ?? DEFAULT_VXLAN_PORT;
   }
 
   /** Throws on workers and outside of a cluster. */
@@ -191,10 +206,11 @@ export class Cluster implements AsyncDisposable {
     }
   }
 
-  #resolve({ listen, advertise }: Addresses): { listen: Address; advertise: Address } {
+  #resolve({ listen, advertise, dataPath }: Addresses): { listen: Address; advertise: Address; dataPath?: string } {
     const own = listenAddress(listen);
     const isOurs = (name: string): boolean => name === this.#needs.config.bridge || OF_NETWORKS.test(name);
-    return { listen: own, advertise: advertiseAddress(advertise, own, isOurs) };
+    const others = advertiseAddress(advertise, own, isOurs);
+    return { listen: own, advertise: others, dataPath: dataPathAddress(dataPath) };
   }
 
   async #forceNew(member: Member): Promise<string> {

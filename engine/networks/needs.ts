@@ -29,6 +29,8 @@ export type NetworkSettings = Readonly<{
   ofCluster: (ref: string) => Readonly<{ isAttachable: boolean }> | undefined;
   /** The machine's ports that containers do not reach: those of the cluster. */
   closedPorts: () => readonly ClosedPort[];
+  /** The port of the cluster's tunnels, on all machines. */
+  tunnelPort: () => number;
   /** Name of the bridge, or `none`. */
   bridge: string;
   /** Such as `172.30.0.1/16`; empty: chosen. */

@@ -11,6 +11,7 @@ type Needs = Pick<NetworkSettings, 'background' | 'clock' | 'db' | 'log' | 'plug
   Pick<Engine, 'config'> & {
     ofCluster: NetworkSettings['ofCluster'];
     closedPorts: NetworkSettings['closedPorts'];
+    tunnelPort: NetworkSettings['tunnelPort'];
     /** Supplied by the containers domain. */
     sandboxOwners: SandboxOwners;
   };
@@ -30,7 +31,7 @@ export type SandboxOwners = Readonly<{
 
 /** The parts that this domain adds to the engine. The stack ends them. */
 export function networkParts(
-  { background, clock, config, db, log, plugins, ofCluster, closedPorts, sandboxOwners }: Needs,
+  { background, clock, config, db, log, plugins, ofCluster, closedPorts, tunnelPort, sandboxOwners }: Needs,
   undo: AsyncDisposableStack,
 ): NetworkParts {
   const { bip, bridge, dataRoot, execRoot, mtu } = config;
@@ -40,7 +41,7 @@ export function networkParts(
   const ofDns = {
     dnsFolder: join(execRoot, 'dns'),
     proxyFolder: join(execRoot, 'proxies'),
-    ...{ ofCluster, closedPorts },
+    ...{ ofCluster, closedPorts, tunnelPort },
     overlayFolder: join(execRoot, 'overlay'),
     served: (all: Networks) => sandboxOwners.served(config, all),
   };

@@ -51,10 +51,11 @@ export class ClusterHost implements AsyncDisposable {
   }
 
   /** Joins by the token of a manager for that role. */
-  async join(manager: ClusterHost, role: 'Worker' | 'Manager', token?: string): Promise<void> {
+  async join(manager: ClusterHost, role: 'Worker' | 'Manager', token?: string, body: object = {}): Promise<void> {
     const JoinToken = token ?? (await manager.swarm()).JoinTokens[role];
     const RemoteAddrs = [`${manager.ip}:2377`];
-    const answer = await this.engine.post('/swarm/join', { ListenAddr: `${this.ip}:2377`, RemoteAddrs, JoinToken });
+    const ListenAddr = `${this.ip}:2377`;
+    const answer = await this.engine.post('/swarm/join', { ListenAddr, RemoteAddrs, JoinToken, ...body });
     if (answer.status !== 200) throw new Error(`join answered ${answer.status}: ${answer.raw.toString()}`);
   }
 

@@ -9,6 +9,7 @@ import { newNetns, unshare, withNetns } from '@gantry/engine/host/namespaces.ts'
 import { addAddress, addRoute } from '@gantry/engine/host/network/addresses.ts';
 import { changeLink, createVeth, getLink } from '@gantry/engine/host/network/links.ts';
 import { Netlink } from '@gantry/engine/host/network/netlink.ts';
+import { DEFAULT_VXLAN_PORT } from '@gantry/engine/host/network/vxlan.ts';
 import { systemClock } from '@gantry/engine/lib/clock.ts';
 import { Background } from '@gantry/engine/lib/concurrency/background.ts';
 import type { Endpoint } from '@gantry/engine/networks/endpoints/endpoint.ts';
@@ -157,6 +158,7 @@ export class TestDaemon implements AsyncDisposable {
       clock: systemClock,
       log,
       dataRoot: this.directory,
+      tunnelPort: () => DEFAULT_VXLAN_PORT,
       bridge: 'gantry0',
       bip: '',
       fixedCidrV6: '',

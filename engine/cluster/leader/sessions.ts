@@ -123,16 +123,18 @@ export class Sessions implements Disposable {
     if (message.say === 'withdrawing') this.#withdraw(id, session, message);
   }
 
-  #greet(id: string, session: Session, { description, address, syncs, files, logs }: Hello): void {
+  #greet(id: string, session: Session, { description, address, dataPath, syncs, files, logs }: Hello): void {
     const { replica } = this.#needs;
     const { channel } = session;
     this.#run('greet a node', id, session, async () => {
-      await this.#change(id, (node) => ({
+      await this.#change(id, ({ dataPath: _before, ...node }) => ({
         ...node,
         description,
         status: { state: 'ready', message: '', address },
+        ...(dataPath === undefined || dataPath === address ? {} : { dataPath }),
       }));
       const node = replica.get('node', id);
+      const { tunnelPort } = clusterOf(replica);
       if (node === undefined) return channel[Symbol.dispose]();
       channel.send({
         say: 'welcome',
@@ -142,6 +144,7 @@ export class Sessions implements Disposable {
         syncs: true,
         files: true,
         hasEtcd: node.manager !== undefined,
+        ...(tunnelPort === undefined ? {} : { tunnelPort }),
       });
       if (this.#sessions.get(id) !== session) return;
       this.#needs.networks.begin(id, (message) => channel.send(message), syncs === true);

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { addressText, advertiseAddress, listenAddress, readAddress, remoteAddress } from './addresses.ts';
+import {
+  addressText,
+  advertiseAddress,
+  dataPathAddress,
+  listenAddress,
+  readAddress,
+  remoteAddress,
+  tunnelPort,
+} from './addresses.ts';
 
 const link = (address: string, internal = false) =>
   ({ address, family: address.includes(':') ? 'IPv6' : 'IPv4', internal }) as const;
@@ -63,4 +71,23 @@ test('addresses are written as they are read', () => {
   assert.equal(remoteAddress('10.0.0.1'), '10.0.0.1:2377');
   assert.equal(remoteAddress('manager.example:99'), 'manager.example:99');
   assert.throws(() => remoteAddress(':99'), { kind: 'invalid' });
+});
+
+test('the data path is an address or an interface without a port, and not named by default', () => {
+  assert.deepEqual(
+    ['', 'eth0', '10.9.9.9', '::1'].map((text) => dataPathAddress(text, LINKS)),
+    [undefined, '10.0.0.1', '10.9.9.9', '::1'],
+  );
+  for (const text of ['0.0.0.0', '::', 'nowhere', 'eth0:4789', '10.0.0.1:4789', '[::1]', '__proto__', 'fe80::1%eth0']) {
+    assert.throws(() => dataPathAddress(text, LINKS), { kind: 'invalid', message: /^data path address must be/ });
+  }
+});
+
+test('the port of tunnels is between 1024 and 49151', () => {
+  assert.deepEqual([0, 1024, 49_151].map(tunnelPort), [undefined, 1024, 49_151]);
+  for (const port of [1, 1023, 49_152, 65_536, Number.MAX_SAFE_INTEGER]) {
+    assert.throws(() => tunnelPort(port), {
+      message: `Datapath port number is not in valid range (1024-49151) : ${port}`,
+    });
+  }
 });

@@ -14,6 +14,8 @@ type Links = Readonly<
 const BAD_LISTEN = 'listen address must be an IP address or network interface (with optional port number)';
 const BAD_ADVERTISE =
   'advertise address must be a non-zero IP address or network interface (with optional port number)';
+const BAD_DATA_PATH = 'data path address must be a non-zero IP address or network interface (without a port number)';
+const [MIN_TUNNEL_PORT, MAX_TUNNEL_PORT] = [1024, 49_151];
 const ANY = new Set(['0.0.0.0', '::']);
 
 /** `ip:port`, with an address of IPv6 in brackets. */
@@ -47,6 +49,23 @@ export function advertiseAddress(
   }
   if (!ANY.has(listen.ip)) return listen;
   return { ip: onlyAddress(links, ownLinks), port: listen.port };
+}
+
+/** The address for the traffic of overlays: an address of this machine or the first of an interface. Undefined: not named. */
+export function dataPathAddress(text: string, links: Links = networkInterfaces()): string | undefined {
+  if (text === '') return undefined;
+  if (text.includes(':') && parseIp(text) === undefined) throw new EngineError('invalid', BAD_DATA_PATH);
+  const { ip } = resolve(text, CLUSTER_PORT, links, BAD_DATA_PATH);
+  if (!isHost(ip)) throw new EngineError('invalid', BAD_DATA_PATH);
+  return ip;
+}
+
+/** The port of the tunnels of a new cluster. Undefined: VXLAN's. */
+export function tunnelPort(port: number): number | undefined {
+  if (port === 0) return undefined;
+  if (port >= MIN_TUNNEL_PORT && port <= MAX_TUNNEL_PORT) return port;
+  const range = `${MIN_TUNNEL_PORT}-${MAX_TUNNEL_PORT}`;
+  throw new EngineError('failed', `Datapath port number is not in valid range (${range}) : ${port}`);
 }
 
 /** A manager as a client names it; interfaces of this machine mean nothing there. */

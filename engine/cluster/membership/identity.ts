@@ -27,6 +27,10 @@ const Identity = Type.Object({
   listen: Type.String(),
   advertise: Type.String(),
   managers: Type.Array(Type.Object({ id: Type.String(), address: Type.String() })),
+  /** The node's address for the traffic of overlays; missing: the advertised one. */
+  dataPath: Type.Optional(Type.String()),
+  /** The port of the cluster's tunnels; missing: VXLAN's. */
+  tunnelPort: Type.Optional(Type.Number()),
   /** Set where its etcd is a member, with the settings of its last start. */
   raft: Type.Optional(Raft),
   /** Set where its etcd learns, or has become a member without an answer that said so: the members at its first start. */

@@ -24,18 +24,24 @@ export type InitRequest = Readonly<{
   advertise: Address;
   spec: ClusterSpec;
   pools: Pick<ClusterRecord, 'addressPools' | 'subnetSize'>;
+  dataPath?: string;
+  tunnelPort?: number;
 }>;
 
 /** Makes a cluster of this node alone; a failure removes what was made. The member leads when this returns. */
 export async function initCluster(
   needs: MemberNeeds,
-  { listen, advertise, spec, pools }: InitRequest,
+  { listen, advertise, spec, pools, dataPath, tunnelPort }: InitRequest,
 ): Promise<Member> {
   findEtcd();
   await using undo = new AsyncDisposableStack();
   undo.defer(() => needs.folder.remove());
   const now = needs.clock.now();
-  const cluster = { ...newCluster(spec, laidRoot(needs.config.dataRoot), now), ...pools };
+  const cluster = {
+    ...newCluster(spec, laidRoot(needs.config.dataRoot), now),
+    ...pools,
+    ...(tunnelPort && { tunnelPort }),
+  };
   refuseWithoutKey(cluster, spec);
   const nodeId = newClusterId();
   const key = newRequest();
@@ -51,6 +57,8 @@ export async function initCluster(
     advertise: addressText(advertise),
     managers: [{ id: nodeId, address: addressText(advertise) }],
     raft: spec.raft,
+    ...(dataPath && { dataPath }),
+    ...(tunnelPort && { tunnelPort }),
   };
   const member = undo.use(new Member(needs, identity));
   const manager = member.newManager();

@@ -12,7 +12,13 @@ import { addressText, remoteAddress, type Address } from './addresses.ts';
 import { askLeader } from './ask-leader.ts';
 import { Member, type MemberNeeds } from './member.ts';
 
-type Request = Readonly<{ listen: Address; advertise: Address; remotes: readonly string[]; token: string }>;
+type Request = Readonly<{
+  listen: Address;
+  advertise: Address;
+  dataPath?: string;
+  remotes: readonly string[];
+  token: string;
+}>;
 
 /** As long as dockerd waits for a node. */
 const FIND_TIMEOUT_MS = 20_000;
@@ -27,7 +33,10 @@ const LATE = 'Timeout was reached before node joined.';
  * Joins the cluster of a token. Until the first manager has answered nothing is kept; after 20 s the rest goes on
  * by itself.
  */
-export async function joinCluster(needs: MemberNeeds, { listen, advertise, remotes, token }: Request): Promise<Member> {
+export async function joinCluster(
+  needs: MemberNeeds,
+  { listen, advertise, dataPath, remotes, token }: Request,
+): Promise<Member> {
   const joinToken = parseToken(token);
   if (remotes.length === 0) throw new EngineError('invalid', 'at least 1 RemoteAddr is required to join');
   const addresses = remotes.map(remoteAddress);
@@ -58,6 +67,7 @@ export async function joinCluster(needs: MemberNeeds, { listen, advertise, remot
       listen: addressText(listen),
       advertise: addressText(advertise),
       managers: addresses.map((address) => ({ id: '', address })),
+      ...(dataPath && { dataPath }),
     }),
   );
   member.change({});

@@ -118,6 +118,7 @@ export class Member implements AsyncDisposable {
         managers: () => this.managers,
         description: () => describeNode(this.#needs),
         address: () => readAddress(this.#identity.advertise).ip,
+        dataPath: () => this.#identity.dataPath,
         told: (message, answer) => {
           if (message.say === 'welcome') {
             attachments.use((wanted) => answer({ say: 'attachments', wanted }));
@@ -231,7 +232,11 @@ export class Member implements AsyncDisposable {
 
   #hear(message: FromLeader, answer: (message: FromNode) => void): void {
     if (message.say === 'welcome' || message.say === 'managers') {
-      if (message.managers.length > 0) this.#keepManagers(message.managers);
+      if (message.managers.length > 0) this.#keep({ managers: message.managers });
+    }
+    if (message.say === 'welcome' && message.tunnelPort !== this.#identity.tunnelPort) {
+      this.#keep({ tunnelPort: message.tunnelPort });
+      this.#needs.engine.networks.closePorts();
     }
     const { manager } = this;
     if (message.say === 'welcome' && message.hasEtcd === false && message.role === 'manager' && manager !== undefined) {
@@ -253,11 +258,11 @@ export class Member implements AsyncDisposable {
       this.#needs.background.run('renew the certificate', {}, async () => await this.renew());
   }
 
-  /** They count at once; where the disk is full they are stored later. */
-  #keepManagers(managers: Identity['managers']): void {
-    if (isDeepStrictEqual(managers, this.#identity.managers)) return;
-    this.#identity = { ...this.#identity, managers };
-    this.#needs.background.untilDone('store where the managers are', {}, () => {
+  /** The leader's news count at once; where the disk is full they are stored later. */
+  #keep(news: Partial<Identity>): void {
+    if (isDeepStrictEqual({ ...this.#identity, ...news }, this.#identity)) return;
+    this.#identity = { ...this.#identity, ...news };
+    this.#needs.background.untilDone('store news of the cluster', {}, () => {
       if (!this.#isEnding) this.#needs.folder.write(this.#identity);
     });
   }

@@ -15,6 +15,8 @@ type Settings = Readonly<{
   description: () => Hello['description'];
   /** Where the node is reached. */
   address: () => string;
+  /** Its address for the traffic of overlays, where it is another one. */
+  dataPath: () => string | undefined;
   /** `answer` is for this session only. */
   told: (message: FromLeader, answer: (message: FromNode) => void) => void;
 }>;
@@ -130,10 +132,12 @@ export class Session implements AsyncDisposable {
       else looks = clock.after(periodMs, look);
     };
     let looks = clock.after(periodMs, look);
+    const dataPath = this.#settings.dataPath();
     channel.send({
       say: 'hello',
       description: this.#settings.description(),
       address: this.#settings.address(),
+      ...(dataPath === undefined ? {} : { dataPath }),
       syncs: true,
       files: true,
       logs: true,

@@ -4,7 +4,7 @@ import type { Unattached } from '../../networks/overlay/members/attachment.ts';
 import type { Member, NetworkNews } from '../../networks/overlay/members/members.ts';
 import type { Replica } from '../state/replica.ts';
 import type { Change } from '../state/view.ts';
-import { networkForNodes, Topology } from './topology.ts';
+import { hostOf, networkForNodes, Topology } from './topology.ts';
 
 /** A message to a node: news of one of its networks, the ids of all of them, or the question whether it has heard all. */
 export type NetworkMessage =
@@ -124,7 +124,7 @@ export class NetworkPush implements Disposable {
 
   #sendWhole(node: string, send: Send, id: string): void {
     const network = this.#replica.get('network', id);
-    const local = this.#replica.get('node', node)?.status.address;
+    const local = hostOf(this.#replica.get('node', node));
     if (network === undefined || local === undefined) return;
     const whole = { network: networkForNodes(network), local };
     const [first = [], ...others] = inPieces(this.#topology.membersIn(id));

@@ -24,7 +24,9 @@ export function rangesIn(view: View): Cidr[] {
 /** The first range of the cluster's pools that no network has, and no node either: its tasks could not reach that node. */
 export function freeSubnet(view: View, networks: readonly Cidr[]): Subnet {
   const { addressPools = DEFAULT_POOLS, subnetSize = DEFAULT_SUBNET_SIZE } = view.get('cluster', '') ?? {};
-  const nodes = [...view.all('node')].flatMap(({ status }) => parseIp(status.address) ?? []);
+  const nodes = [...view.all('node')].flatMap(({ status, dataPath = '' }) =>
+    [status.address, dataPath].flatMap((address) => parseIp(address) ?? []),
+  );
   for (const pool of addressPools) {
     for (const range of partsOf(pool, subnetSize)) {
       if (networks.some((other) => overlaps(other, range)) || nodes.some((ip) => contains(range, ip))) continue;

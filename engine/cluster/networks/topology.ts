@@ -195,9 +195,9 @@ export class Topology {
   }
 }
 
-/** The address of a node for the others; undefined before its first session, and for a record of a bad one. */
-function hostOf(node: NodeRecord | undefined): string | undefined {
-  const address = node?.status.address ?? '';
+/** The address of a node's tunnels for the others; undefined before its first session, and for a record of a bad one. */
+export function hostOf(node: NodeRecord | undefined): string | undefined {
+  const address = node?.dataPath ?? node?.status.address ?? '';
   return parseIp(address) === undefined ? undefined : address;
 }
 

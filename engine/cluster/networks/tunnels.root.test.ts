@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
 import type { NetworkWire } from '@gantry/engine/networks/schema.ts';
@@ -7,9 +8,9 @@ import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/clus
 import { RawContainer } from '@gantry/testing/networks/raw-container.ts';
 import { datagram, frame, packetOfFour, RawLink } from '@gantry/testing/networks/raw-frames.ts';
 
-const VXLAN_PORT = 4789;
+const VXLAN_PORT = 5789;
 const VXLAN_FLAGS = 0x08;
-const STRANGER = '10.77.0.99';
+const STRANGER = '10.78.0.99';
 /** Prints the addresses, as `ip:port`, that accept a connection within three seconds. */
 const CONNECT = `
 const { connect } = require('node:net');
@@ -21,6 +22,11 @@ for (const at of process.argv.slice(1)) {
   socket.on('close', () => clearTimeout(end));
 }`;
 
+/** Address of a machine for the traffic of overlays. */
+function dataPathOf({ ip }: ClusterHost): string {
+  return ip.replace('10.77.', '10.78.');
+}
+
 suite('the tunnels and ports of a cluster', { concurrency: false }, () => {
   let all: ClusterHosts;
   let [one, two]: ClusterHost[] = [];
@@ -29,8 +35,13 @@ suite('the tunnels and ports of a cluster', { concurrency: false }, () => {
   let count = 0;
 
   before(async () => {
-    all = await ClusterHosts.cluster(1, 1, { image: true });
+    all = await ClusterHosts.start(2, { image: true });
     [one, two] = all.hosts;
+    for (const host of all.hosts) {
+      await host.engine.onHost(['ip', 'addr', 'add', `${dataPathOf(host)}/24`, 'dev', 'eth0']);
+    }
+    await one!.init({ DataPathAddr: dataPathOf(one!), DataPathPort: VXLAN_PORT });
+    await two!.join(one!, 'Worker', undefined, { DataPathAddr: dataPathOf(two!) });
     const { status } = await one!.engine.post('/networks/create', {
       Name: 'shut',
       Driver: 'overlay',
@@ -70,6 +81,12 @@ suite('the tunnels and ports of a cluster', { concurrency: false }, () => {
     return victim.link.hasSeen(mark);
   }
 
+  /** Path of the network's namespace on a machine. */
+  async function overlayOf({ engine }: ClusterHost): Promise<string> {
+    const { body } = await engine.get<NetworkWire>('/networks/shut');
+    return join(engine.directory, 'exec', 'overlay', body.Id);
+  }
+
   async function machineOf(box: RawContainer): Promise<string> {
     await box.inside('busybox', 'ping', '-c', '1', '-w', '60', box.gateway);
     return /lladdr (\S+)/.exec(await box.inside('ip', 'neighbour', 'show', box.gateway))![1]!;
@@ -87,11 +104,27 @@ suite('the tunnels and ports of a cluster', { concurrency: false }, () => {
     );
   }
 
+  test('tunnels have the port and the addresses of the data path', async () => {
+    const { body } = await one!.engine.get<{ Swarm: { Cluster: { DataPathPort: number }; NodeAddr: string } }>('/info');
+    assert.deepEqual([body.Swarm.Cluster.DataPathPort, body.Swarm.NodeAddr], [VXLAN_PORT, one!.ip]);
+    for (const [host, other] of [
+      [one!, two!],
+      [two!, one!],
+    ] as const) {
+      const inside = ['nsenter', `--net=${await overlayOf(host)}`];
+      const link = await host.engine.onHost([...inside, 'ip', '-d', 'link', 'show', 'vxlan0']);
+      const ends = await host.engine.onHost([...inside, 'bridge', 'fdb', 'show', 'dev', 'vxlan0']);
+
+      assert.match(link, new RegExp(`local ${dataPathOf(host)} .*dstport ${VXLAN_PORT} `));
+      assert.deepEqual(ends.match(/(?<=dst )\S+/g), [dataPathOf(other)]);
+    }
+  });
+
   test('a container of another network puts no packets into a tunnel of its own machine, whoever it says it is', async () => {
     using attacker = await RawContainer.run(one!.engine, 'bridge');
     const found: string[] = [];
-    for (const from of [attacker.ip, two!.ip, one!.ip, STRANGER]) {
-      for (const to of [one!.ip, attacker.gateway]) {
+    for (const from of [attacker.ip, dataPathOf(two!), dataPathOf(one!), STRANGER]) {
+      for (const to of [dataPathOf(one!), attacker.gateway]) {
         if (await gets(here!, attacker, { from, to })) found.push(`${from} to ${to}`);
       }
     }
@@ -102,8 +135,8 @@ suite('the tunnels and ports of a cluster', { concurrency: false }, () => {
   test('nor into one of another machine', async () => {
     using attacker = await RawContainer.run(one!.engine, 'bridge');
     const found: string[] = [];
-    for (const from of [attacker.ip, two!.ip, one!.ip, STRANGER]) {
-      if (await gets(there!, attacker, { from, to: two!.ip })) found.push(from);
+    for (const from of [attacker.ip, dataPathOf(two!), dataPathOf(one!), STRANGER]) {
+      if (await gets(there!, attacker, { from, to: dataPathOf(two!) })) found.push(from);
     }
 
     assert.deepEqual(found, []);
@@ -117,12 +150,12 @@ suite('the tunnels and ports of a cluster', { concurrency: false }, () => {
       const mark = Buffer.from(`datagram ${(count += 1)}.`);
       const body = datagram(5000, VXLAN_PORT, tunnelled(there!, mark));
       const to = /ether (\S+)/.exec(await two!.engine.onHost(['ip', 'link', 'show', 'eth0']))![1]!;
-      uplink.send(frame('ip', { from: uplink.mac, to }, packetOfFour({ from, to: two!.ip }, 'udp', body)));
+      uplink.send(frame('ip', { from: uplink.mac, to }, packetOfFour({ from, to: dataPathOf(two!) }, 'udp', body)));
       await reaches();
       return there!.link.hasSeen(mark);
     };
 
-    assert.deepEqual([await sent(STRANGER), await sent(one!.ip)], [false, true]);
+    assert.deepEqual([await sent(STRANGER), await sent(dataPathOf(one!))], [false, true]);
   });
 
   for (const network of ['bridge', 'shut']) {
@@ -154,6 +187,6 @@ suite('the tunnels and ports of a cluster', { concurrency: false }, () => {
     await two!.engine.delete('/containers/there?force=1');
     await two!.engine.post('/swarm/leave');
 
-    assert.deepEqual([before.match(/\d+/g), await closed()], [['2377', '2378', '4789'], '']);
+    assert.deepEqual([before.match(/\d+/g), await closed()], [['2377', '2378', String(VXLAN_PORT)], '']);
   });
 });

@@ -37,6 +37,8 @@ export type ClusterRecord = Readonly<
     /** Ranges from which networks without a range of their own are taken, and the length of their prefixes. */
     addressPools?: readonly string[];
     subnetSize?: number;
+    /** The port of the tunnels between nodes; missing: VXLAN's. */
+    tunnelPort?: number;
     /** A client has removed the network `ingress`. */
     ingressRemoved?: true;
     /** Digest of the key of secrets and configs, which is a file of each manager. */
@@ -78,6 +80,8 @@ export type NodeRecord = Readonly<
     /** Missing until its first session. */
     description?: NodeDescription;
     status: Readonly<{ state: NodeState; message: string; address: string }>;
+    /** Its address for the traffic of overlays; missing: that of `status`. */
+    dataPath?: string;
     /** As `10.255.0.2/16`: where published ports of services lead on this node. */
     ingress?: string;
     /** For a manager whose etcd is a member: its address, and the member's id (hexadecimal). */

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 
+import { DEFAULT_VXLAN_PORT } from '../../host/network/vxlan.ts';
 import { issuerOf } from '../ca/certificates.ts';
 import { tokenOf } from '../ca/token.ts';
 import { DEFAULT_POOLS, DEFAULT_SUBNET_SIZE } from '../networks/subnets.ts';
@@ -17,7 +18,7 @@ export function presentCluster(cluster: Stored<'cluster'>): object {
     RootRotationInProgress: false,
     DefaultAddrPool: cluster.addressPools ?? DEFAULT_POOLS,
     SubnetSize: cluster.subnetSize ?? DEFAULT_SUBNET_SIZE,
-    DataPathPort: 4789,
+    DataPathPort: cluster.tunnelPort ?? DEFAULT_VXLAN_PORT,
   };
 }
 

@@ -27,7 +27,9 @@ export const swarmRoutes =
       handler: async ({ body }, reply) => {
         const { ListenAddr: listen = '', AdvertiseAddr: advertise = '', ForceNewCluster: force = false, Spec } = body;
         const pools = readAddressPools(body.DefaultAddrPool ?? [], body.SubnetSize);
-        const id = await cluster.init({ listen, advertise, force, spec: readSpec(Spec ?? {}), pools });
+        const [dataPath, dataPathPort] = [body.DataPathAddr ?? '', body.DataPathPort ?? 0];
+        const spec = readSpec(Spec ?? {});
+        const id = await cluster.init({ listen, advertise, dataPath, dataPathPort, force, spec, pools });
         return reply.type('application/json').send(JSON.stringify(id));
       },
     });
@@ -37,7 +39,8 @@ export const swarmRoutes =
       config: { needsBody: true },
       handler: async ({ body }, reply) => {
         const { ListenAddr: listen = '', AdvertiseAddr: advertise = '', RemoteAddrs, JoinToken: token = '' } = body;
-        await cluster.join({ listen, advertise, remotes: RemoteAddrs ?? [], token });
+        const dataPath = body.DataPathAddr ?? '';
+        await cluster.join({ listen, advertise, dataPath, remotes: RemoteAddrs ?? [], token });
         return reply.code(200).send();
       },
     });

@@ -36,6 +36,8 @@ export type SpecBody = Readonly<Static<typeof SpecBody>>;
 export const InitBody = Type.Object({
   ListenAddr: text,
   AdvertiseAddr: text,
+  DataPathAddr: orNull(Type.String()),
+  DataPathPort: orNull(CountField),
   ForceNewCluster: Type.Optional(Type.Boolean()),
   DefaultAddrPool: orNull(Type.Array(Type.String())),
   SubnetSize: whole,
@@ -45,6 +47,7 @@ export const InitBody = Type.Object({
 export const JoinBody = Type.Object({
   ListenAddr: text,
   AdvertiseAddr: text,
+  DataPathAddr: orNull(Type.String()),
   RemoteAddrs: orNull(Type.Array(Type.String())),
   JoinToken: text,
 });

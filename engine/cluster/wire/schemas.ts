@@ -9,6 +9,7 @@ import {
   limitedText,
   MAX_INT64,
   MAX_RECORD_BYTES,
+  PortField,
 } from '../../lib/notations/field-schemas.ts';
 import { MAX_ATTACHMENTS, Unattached, WantedAttachment } from '../../networks/overlay/members/attachment.ts';
 import { NetworkNewsMessage } from '../../networks/overlay/members/members.ts';
@@ -118,6 +119,8 @@ export const FromNode = Type.Union([
     say: Type.Literal('hello'),
     description: Description,
     address: HostField,
+    /** Missing: `address`. */
+    dataPath: Type.Optional(HostField),
     syncs: Syncs,
     files: Files,
     /** Whether it sends the logs of its tasks: `logs` ends the session of earlier versions. */
@@ -149,6 +152,8 @@ export const FromLeader = Type.Union([
     syncs: Syncs,
     files: Files,
     hasEtcd: Type.Optional(Type.Boolean()),
+    /** Missing: VXLAN's. */
+    tunnelPort: Type.Optional(PortField),
   }),
   Type.Object({ say: Type.Literal('managers'), managers: Managers }),
   Type.Object({ say: Type.Literal('period'), periodMs: PeriodMs }),

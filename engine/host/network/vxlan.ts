@@ -13,8 +13,8 @@ const NUD_PERMANENT = 0x80;
 const NTF_SELF = 2;
 const LINK_HEADER_BYTES = 16;
 
-/** The port of VXLAN on all machines of a cluster. */
-export const VXLAN_PORT = 4789;
+/** The port of VXLAN on all machines of a cluster that names no other. */
+export const DEFAULT_VXLAN_PORT = 4789;
 /** Bytes that VXLAN adds to each packet. */
 export const VXLAN_OVERHEAD = 50;
 

@@ -10,7 +10,7 @@ import { newNetns, unshare, withNetns } from '@gantry/engine/host/namespaces.ts'
 import { addAddress, listNeighbours } from '@gantry/engine/host/network/addresses.ts';
 import { changeLink, createBridge, createVeth, getLink, listLinks } from '@gantry/engine/host/network/links.ts';
 import { Netlink } from '@gantry/engine/host/network/netlink.ts';
-import { createVxlan, VXLAN_PORT } from '@gantry/engine/host/network/vxlan.ts';
+import { createVxlan, DEFAULT_VXLAN_PORT } from '@gantry/engine/host/network/vxlan.ts';
 import { Peer } from '@gantry/testing/networks/peer.ts';
 
 import { prepareNetns } from '../endpoints/namespace.ts';
@@ -46,7 +46,7 @@ class Host {
   }
 
   open(vni = VNI): Fabric {
-    return Fabric.open(this.route, { path: this.path, vni, local: this.ip, mtu: MTU });
+    return Fabric.open(this.route, { path: this.path, vni, port: DEFAULT_VXLAN_PORT, local: this.ip, mtu: MTU });
   }
 
   /** Begins like a new daemon: the kernel has everything still. */
@@ -213,11 +213,17 @@ suite('the network of several hosts', { concurrency: false }, () => {
 
   test('steps that a killed daemon began are completed, and begun removals are done, after each step', () => {
     const host = hosts[1]!;
-    const settings = { path: join(folder, 'begun', 'net'), vni: 4200, local: host.ip, mtu: MTU };
+    const settings = {
+      path: join(folder, 'begun', 'net'),
+      vni: 4200,
+      port: DEFAULT_VXLAN_PORT,
+      local: host.ip,
+      mtu: MTU,
+    };
     const steps: ((netns: number) => void)[] = [
       () => undefined,
       (netns) => inNetns(netns, (route) => route.apply(createBridge({ name: 'br0', mac: '02:42:00:00:00:01' }))),
-      (netns) => host.route.apply(createVxlan({ ...settings, name: 'vxlan0', port: VXLAN_PORT, netns })),
+      (netns) => host.route.apply(createVxlan({ ...settings, name: 'vxlan0', netns })),
     ];
     const begin = (count: number): void => {
       mkdirSync(dirname(settings.path), { recursive: true });
@@ -374,7 +380,7 @@ suite('the network of several hosts', { concurrency: false }, () => {
     host.route.apply(addAddress({ link, ip: other, prefixLength: 24 }));
     const guard = new VxlanGuard(folder);
     const write = (vni: number, nodes = [hosts[1]!.ip, 'zzz']): void =>
-      withNetns(host.netns, () => guard.write([{ vni, local: host.ip }], nodes));
+      withNetns(host.netns, () => guard.write([{ vni, local: host.ip }], DEFAULT_VXLAN_PORT, nodes));
     hosts[1]!.fabric.reach(new Map([[one.ip, other]]));
 
     write(VNI + 1);
@@ -385,14 +391,14 @@ suite('the network of several hosts', { concurrency: false }, () => {
     assert.equal(await pings(two, one.ip), true);
     write(VNI, [hosts[2]!.ip]);
     await assert.rejects(inside(two.netns, 'busybox', 'ping', '-c', '1', '-W', '2', one.ip));
-    withNetns(host.netns, () => guard.write([], []));
+    withNetns(host.netns, () => guard.write([], DEFAULT_VXLAN_PORT, []));
   });
 
   test('the number of a removed network is free at once', () => {
     const host = hosts[0]!;
     const path = join(folder, 'short', 'net');
     for (let round = 0; round < 3; round += 1) {
-      const fabric = Fabric.open(host.route, { path, vni: 4300, local: host.ip, mtu: MTU });
+      const fabric = Fabric.open(host.route, { path, vni: 4300, port: DEFAULT_VXLAN_PORT, local: host.ip, mtu: MTU });
       fabric.addPort(boxes[0]!.netns, 'eth7', '10.0.2.5');
       fabric.remove();
     }

@@ -18,7 +18,7 @@ import {
   type Link,
 } from '../../host/network/links.ts';
 import { Netlink, type Message } from '../../host/network/netlink.ts';
-import { addForwarding, createVxlan, deleteForwarding, VXLAN_PORT } from '../../host/network/vxlan.ts';
+import { addForwarding, createVxlan, deleteForwarding } from '../../host/network/vxlan.ts';
 import { hasCode } from '../../lib/errors.ts';
 import { macOf } from '../addresses/address-leases.ts';
 import { ensureNamedNetns, openNamedNetns, removeNamedNetns } from './named-netns.ts';
@@ -36,6 +36,8 @@ type FabricSettings = Readonly<{
   /** Where the namespace is mounted. */
   path: string;
   vni: number;
+  /** The port of the tunnel on all hosts. */
+  port: number;
   /** The address of this host for the others. */
   local: string;
   /** MTU of the containers' links. */
@@ -65,7 +67,7 @@ export class Fabric implements Disposable {
   }
 
   /** `route`: a socket in the host's namespace. */
-  static open(route: Netlink, { path, vni, local, mtu }: FabricSettings): Fabric {
+  static open(route: Netlink, { path, vni, port, local, mtu }: FabricSettings): Fabric {
     const netns = ensureNamedNetns(path);
     try {
       using undo = new DisposableStack();
@@ -73,7 +75,7 @@ export class Fabric implements Disposable {
       if (findLink(inside, BRIDGE) === undefined) inside.apply(createBridge({ name: BRIDGE, mac: BRIDGE_MAC, mtu }));
       const bridge = getLink(inside, BRIDGE);
       if (findLink(inside, TUNNEL) === undefined) {
-        route.apply(createVxlan({ name: TUNNEL, vni, local, port: VXLAN_PORT, mtu, netns }));
+        route.apply(createVxlan({ name: TUNNEL, vni, local, port, mtu, netns }));
       }
       const tunnel = getLink(inside, TUNNEL);
       inside.apply(

@@ -21,13 +21,16 @@ type Open = Readonly<{ fabric: Fabric; vni: number; local: string; nodes: Readon
 export class Fabrics implements Disposable {
   readonly #folder: string;
   readonly #log: Logger;
+  readonly #port: () => number;
   readonly #open = new Map<string, Open>();
   #route: Netlink | undefined;
   #guard: VxlanGuard | undefined;
 
-  constructor(folder: string, log: Logger) {
+  /** `port`: that of the tunnels on all nodes. */
+  constructor(folder: string, log: Logger, port: () => number) {
     this.#folder = folder;
     this.#log = log;
+    this.#port = port;
   }
 
   /** Undefined while it is not open. */
@@ -81,7 +84,8 @@ export class Fabrics implements Disposable {
     const { vni, local } = overlay!;
     this.#route ??= new Netlink();
     const mtu = (mtuOption(custom?.options ?? {}) || mtuAt(this.#route, local)) - VXLAN_OVERHEAD;
-    return { fabric: Fabric.open(this.#route, { path: join(this.#folder, id), vni, local, mtu }), vni, local };
+    const settings = { path: join(this.#folder, id), vni, port: this.#port(), local, mtu };
+    return { fabric: Fabric.open(this.#route, settings), vni, local };
   }
 
   #guardPort(): void {
@@ -89,6 +93,7 @@ export class Fabrics implements Disposable {
     const open = [...this.#open.values()];
     this.#guard.write(
       open,
+      this.#port(),
       open.flatMap(({ nodes }) => [...nodes]),
     );
   }

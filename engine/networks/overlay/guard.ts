@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 
 import { Nftables } from '../../host/network/nftables.ts';
-import { VXLAN_PORT } from '../../host/network/vxlan.ts';
 import { isSix, parseIp, type Family } from '../../lib/notations/ip-address.ts';
 
 /** A network on the wire, and the address at which this host takes its packets. */
@@ -26,8 +25,8 @@ export class VxlanGuard {
   }
 
   /** Nothing happens where nothing has changed; without networks the rules go. `nodes`: the addresses of others. */
-  write(networks: readonly Guarded[], nodes: Iterable<string>): void {
-    const text = networks.length === 0 ? '' : this.#text(networks, new Set(nodes));
+  write(networks: readonly Guarded[], port: number, nodes: Iterable<string>): void {
+    const text = networks.length === 0 ? '' : this.#text(networks, port, new Set(nodes));
     if (text === this.#written) return;
     using nft = new Nftables();
     nft.run(`${this.#removal}${text}`);
@@ -38,11 +37,11 @@ export class VxlanGuard {
     return `add table inet ${this.#table}\ndelete table inet ${this.#table}\n`;
   }
 
-  #text(networks: readonly Guarded[], nodes: ReadonlySet<string>): string {
+  #text(networks: readonly Guarded[], port: number, nodes: ReadonlySet<string>): string {
     const rules = networks.flatMap(({ vni, local }) => {
       const family = isSix(local) ? 'ip6' : 'ip';
       return [`${family} daddr != ${local}`, `${family} saddr != @${family}_nodes`].map(
-        (isForeign) => `    udp dport ${VXLAN_PORT} ${isForeign} ${VNI_IN_PACKET} ${vni} drop`,
+        (isForeign) => `    udp dport ${port} ${isForeign} ${VNI_IN_PACKET} ${vni} drop`,
       );
     });
     return `table inet ${this.#table} {

@@ -56,7 +56,7 @@ export class Overlays implements Disposable {
 
   constructor(networks: Networks, folder: string) {
     this.#networks = networks;
-    this.#fabrics = new Fabrics(folder, networks.settings.log);
+    this.#fabrics = new Fabrics(folder, networks.settings.log, networks.settings.tunnelPort);
     this.#names = new OverlayNames(() => networks.dns);
     this.#members = new MemberStore(networks.settings.db);
     this.attachments = new Attachments(networks.settings);

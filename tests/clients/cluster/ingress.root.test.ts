@@ -39,6 +39,8 @@ const ROWS: readonly Row[] = [
   ['DELETE', '/networks/entry'],
 ];
 
+/** Ranges that both engines use alike. */
+const OTHERS = { DefaultAddrPool: ['20.20.0.0/16'], SubnetSize: 26 };
 /** Bodies of an init, and the status of ours where it differs. */
 const POOLS: readonly (readonly [body: object, ours?: number])[] = [
   [{ DefaultAddrPool: ['20.20.0.0/16', '30.0.0.0/8'], SubnetSize: 26 }],
@@ -46,9 +48,14 @@ const POOLS: readonly (readonly [body: object, ours?: number])[] = [
   [{ DefaultAddrPool: ['x'] }, 400],
   [{ DefaultAddrPool: ['20.20.0.0/26'] }, 400],
   [{ DefaultAddrPool: ['20.20.0.0/16'], SubnetSize: 30 }, 400],
+  ...[1023, 1024, 49_151, 49_152, 0, null, 4_294_967_295].map((port) => [{ ...OTHERS, DataPathPort: port }] as const),
+  ...['0.0.0.0', '::', 'nowhere0', '127.0.0.1:4789', '[::1]', '::1', 'lo', '10.99.9.9', null].map(
+    (address) => [{ ...OTHERS, DataPathAddr: address }] as const,
+  ),
+  [{ ...OTHERS, DataPathAddr: 'nowhere0', DataPathPort: 1 }],
 ];
 
-suite('address pools, keys and networks of published ports, beside dockerd', { concurrency: false }, () => {
+suite('address pools, data paths, keys and networks of published ports, beside dockerd', { concurrency: false }, () => {
   let engines: BothEngines;
   before(async () => {
     engines = await BothEngines.start('1.41');
@@ -60,11 +67,11 @@ suite('address pools, keys and networks of published ports, beside dockerd', { c
       const seen = await engines.both(async ({ api }) => {
         const init = await api.post('/swarm/init', { ...INIT, ...body });
         if (init.status !== 200) return { status: init.status, said: init.raw.toString().trim() };
-        const { DefaultAddrPool, SubnetSize } = (await api.get<Record<string, unknown>>('/swarm')).body;
+        const { DefaultAddrPool, SubnetSize, DataPathPort } = (await api.get<Record<string, unknown>>('/swarm')).body;
         await api.post('/networks/create', { Name: 'one', Driver: 'overlay' });
         const networks = [await rangeOf(api, 'ingress'), await rangeOf(api, 'one')];
         assert.equal((await api.post('/swarm/leave?force=1')).status, 200);
-        return { status: 200, DefaultAddrPool, SubnetSize, networks };
+        return { status: 200, DefaultAddrPool, SubnetSize, DataPathPort, networks };
       });
       assert.deepEqual(seen.ours, { ...seen.theirs, ...(ours === undefined ? {} : { status: ours }) });
     });

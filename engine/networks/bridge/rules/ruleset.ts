@@ -1,5 +1,4 @@
 import type { NftObject } from '../../../host/network/nftables.ts';
-import { VXLAN_PORT } from '../../../host/network/vxlan.ts';
 import { isSix, type Family } from '../../../lib/notations/ip-address.ts';
 import type { Place } from '../../endpoints/endpoint.ts';
 import { ANY, ANY_SIX, type PublishedPort } from '../../endpoints/ports.ts';
@@ -90,7 +89,7 @@ table ${ip} ${table} {
     iifname @ours ${ip} saddr != @subnets jump senders
     oifname @bridges jump inwards
     iifname @internal drop
-    iifname @ours udp dport ${VXLAN_PORT} meta l4proto . th dport @closed drop
+    iifname @ours meta l4proto udp meta l4proto . th dport @closed drop
   }
   chain input {
     type filter hook input priority filter; policy accept;
