@@ -13,6 +13,7 @@ import { ConfiguredIdentities } from './identity/configured-identities.ts';
 import { CredentialPlaces } from './identity/credential-places.ts';
 import { Introspection } from './identity/introspection.ts';
 import { Networks } from './identity/networks.ts';
+import { AnswerCost } from './proxy/headers/answer-cost.ts';
 import { GraphqlCost } from './routes/graphql-cost.ts';
 import { Routes } from './routes/routes.ts';
 import { ApiVersions } from './versions.ts';
@@ -30,6 +31,7 @@ export type Policy = Readonly<{
   refusal: RefusalStyle;
   versions: ApiVersions;
   graphqlCost: GraphqlCost;
+  cost: AnswerCost;
   /** Limits of core of single callers. */
   overrides: ReadonlyMap<string, number>;
   /** Keys of callers without limits. */
@@ -53,6 +55,7 @@ export function buildPolicy(config: Config, limiter: Pick<RateLimiter, 'endpoint
     refusal: config.refusal,
     versions: new ApiVersions(config.apiVersions),
     graphqlCost: new GraphqlCost(config.secondary.graphqlCost),
+    cost: new AnswerCost(config.cost),
     overrides: overriddenLimits(config),
     exempt: new Set(config.exempt.callers.flatMap((written) => callerKey(written) ?? [])),
     limitsNothing: Object.values(config.categories).every(({ limit }) => limit === 'off'),

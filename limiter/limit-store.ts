@@ -18,7 +18,9 @@ export interface LimitStore extends AsyncDisposable {
   /** Charges an admitted request that goes on: its time so far, or points that were not known before. Never throws. */
   charge(ask: Ask, ticket: number, cpuSeconds: number, points: number): void;
   /** Ends an admitted request that was not this caller's: gives its place back and what it has spent. Never throws. */
-  giveBack(ask: Ask, ticket: number): void;
+  giveBack(ask: Ask, ticket: number, decidedMs: number): void;
+  /** Changes what an admitted request has spent of the primary quota, in the window where it counts. Never throws. */
+  recount(ask: Ask, ticket: number, decidedMs: number, change: number): void;
   /** Counts content that was created elsewhere, in the web interface; never refused, for it has happened. */
   chargeContent(key: string, count: number, rules: LimitRules): void | Promise<void>;
   /** Forgets what a caller has spent; its requests under way still count. */

@@ -88,6 +88,11 @@ export type LimitRules = Readonly<{
   cpu: LimitWindow & Readonly<{ totalSeconds: number; graphqlSeconds: number }>;
   contentPerMinute: Quota;
   contentPerHour: Quota;
+  /**
+   * The cost of a request may change with its answer (`Admission.setCost`): a refusal is then no longer certain until the
+   * reset, and a shared store is asked about each request.
+   */
+  costsChange?: boolean;
   /** These limits count and report (`Admission.shadowed`) but do not refuse. */
   shadow: readonly LimitName[];
   /** A caller refused this often without a pause of `withinSeconds` gets nothing for `banSeconds`. Absent: nobody is banned. */
@@ -173,6 +178,11 @@ export type Admission = ShownStatus &
     stop(cpuSeconds?: number): void;
     /** Charges points that were not known before. */
     chargePoints(points: number): void;
+    /**
+     * Sets its cost of the primary quota, 1 until then, when the answer is known; `used` and `remaining` follow. Nothing
+     * changes for an endpoint without a primary limit, nor after the end. Rules with `costsChange` are needed.
+     */
+    setCost(cost: number): void;
     /** Ends it as if it had never been: it has turned out to be another caller's. */
     giveBack(): void;
     /** Calls `end()`, so that `using` covers every way out. */

@@ -21,6 +21,7 @@ export function rulesFrom(config: Config): LimitRules {
     contentPerMinute: { ...quotaOf(secondary.contentPerMinute), window },
     contentPerHour: { ...quotaOf(secondary.contentPerHour), window },
     shadow: config.shadow,
+    costsChange: config.cost.free.length > 0 || config.cost.header !== '',
     ...(config.ban === undefined ? {} : { ban: config.ban }),
   };
 }

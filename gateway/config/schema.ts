@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 
 import { ClientAddress, Listen, Sizes, Timeouts, Tls } from './settings/connections.ts';
 import { Credentials, Identities, Introspection, Network, Override } from './settings/identities.ts';
-import { CategorySettings, Limits, Secondary, ShadowRoute } from './settings/limits.ts';
+import { CategorySettings, Cost, Limits, Secondary, ShadowRoute } from './settings/limits.ts';
 import { Store } from './settings/store.ts';
 import { byId, closed, list, patterned, versions } from './settings/values.ts';
 
@@ -42,6 +42,7 @@ export const Config = Type.Object(
       },
       { ...closed, default: {}, description: 'the categories of GET /rate_limit' },
     ),
+    cost: Cost,
     exempt: Type.Object(
       {
         routes: list('method and path templates: GET /healthz'),

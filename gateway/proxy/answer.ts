@@ -3,6 +3,7 @@ import type { Refusal } from '@gantry/limiter/types.ts';
 
 import { countAnswer } from '../metrics.ts';
 import { endDecision, type Exchange } from './exchange.ts';
+import { settleCost } from './headers/answer-cost.ts';
 import { pushCorsHeaders } from './headers/cors.ts';
 import { pushIetfHeaders, pushRateHeaders } from './headers/headers.ts';
 
@@ -12,6 +13,7 @@ type OwnAnswer = Message & Readonly<{ headers?: readonly string[] }>;
 /** An answer of the gateway itself, in the same form as the upstream's: JSON, with the headers of the rate limit. */
 export function answer(exchange: Exchange, own: OwnAnswer): void {
   const { res, gateway, decision } = exchange;
+  if (own.status >= 500) settleCost(exchange, own.status);
   endDecision(exchange);
   if (res.headersSent || res.destroyed) {
     res.destroy();

@@ -9,6 +9,7 @@ import { MAX_HELD_BYTES } from './bodies/await-body.ts';
 import type { HeldBody } from './bodies/held-body.ts';
 import { RequestBody } from './bodies/request-body.ts';
 import type { Exchange } from './exchange.ts';
+import { settleCost } from './headers/answer-cost.ts';
 import { requestHeaders, responseHeaders, responseTrailers } from './headers/headers.ts';
 import type { Transfer } from './upstream-slots.ts';
 import type { Upstream } from './upstream.ts';
@@ -141,6 +142,7 @@ class Forwarding implements Dispatcher.DispatchHandler, Transfer {
     if (res.destroyed) return;
     const coding = headers['transfer-encoding'];
     if (coding !== undefined && coding !== 'chunked') throw new Error(`the upstream answers in coding ${coding}`);
+    settleCost(this.#exchange, status, headers);
     const passed = responseHeaders(status, headers, this.#exchange);
     if (gateway.draining || connection.ending) passed.push('connection', 'close');
     if (statusText === undefined || !REASON.test(statusText)) res.writeHead(status, passed);

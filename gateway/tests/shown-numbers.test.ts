@@ -9,6 +9,11 @@ import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
 
 const upstream = await TestUpstream.start();
 after(async () => await upstream[Symbol.asyncDispose]());
+const nextAnswer = random(99);
+upstream.on('/api/user', (_, response) => {
+  const cost = ['0', '1', '4', '-1', '1e9'][nextAnswer(5)]!;
+  response.writeHead([200, 200, 304, 404, 500][nextAnswer(5)]!, { 'x-cost': cost }).end();
+});
 
 const basic = `Basic ${Buffer.from('client:secret').toString('base64')}`;
 const callers: readonly Request[] = [
@@ -66,6 +71,15 @@ const kinds: readonly (readonly [name: string, Settings])[] = [
   ['two workers', { workers: 2 }],
   ['SQLite', { store: { kind: 'sqlite', path: '{folder}/counts.db' } }],
   ['Redis', { store: { kind: 'redis', url: redis.url } }],
+  ['costs by the answer', { cost: { free: [304, '5xx'], header: 'x-cost' } }],
+  [
+    'costs by the answer, two workers with Redis',
+    {
+      cost: { free: ['2xx'], header: 'x-cost' },
+      workers: 2,
+      store: { kind: 'redis', url: redis.url, prefix: 'costs:' },
+    },
+  ],
   ['shadow mode', { shadow: ['primary'] }],
 ];
 for (const [index, [name, own]] of kinds.entries()) {

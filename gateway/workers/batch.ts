@@ -6,13 +6,14 @@ export type Questions = {
   endpoints: EndpointDefinition[];
   /** Caller, quota (-1: none), number of the endpoint, points; repeated. */
   asks: (string | number)[];
-  /** Changes of admitted requests: ticket, kind (below), its seconds of CPU time, its points; and again. */
+  /** Changes of admitted requests: ticket, kind (below), seconds of CPU time, points or change of the cost; and again. */
   changes: number[];
 };
 
 export const END = 0;
 export const CHARGE = 1;
 export const GIVE_BACK = 2;
+export const RECOUNT = 3;
 
 const PER_VERDICT = 7;
 

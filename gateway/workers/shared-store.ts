@@ -2,7 +2,7 @@ import { Endpoints, limitsIn } from '@gantry/limiter/endpoints.ts';
 import type { LimitStore } from '@gantry/limiter/limit-store.ts';
 import type { Ask, CallerState, Endpoint, EndpointDefinition, LimitRules, Verdict } from '@gantry/limiter/types.ts';
 
-import { type Questions, CHARGE, decodeVerdicts, END, GIVE_BACK } from './batch.ts';
+import { type Questions, CHARGE, decodeVerdicts, END, GIVE_BACK, RECOUNT } from './batch.ts';
 import type { Channel } from './channel.ts';
 
 type Waiting = (verdict: Verdict) => void;
@@ -50,6 +50,10 @@ export class SharedStore implements LimitStore {
 
   giveBack(_ask: Ask, ticket: number): void {
     this.#change(ticket, GIVE_BACK, 0, 0);
+  }
+
+  recount(_ask: Ask, ticket: number, _decidedMs: number, change: number): void {
+    this.#change(ticket, RECOUNT, 0, change);
   }
 
   /** The answer to the oldest batch with asks. */

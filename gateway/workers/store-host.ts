@@ -1,7 +1,7 @@
 import type { Ask, Endpoint, LimitRules, Verdict } from '@gantry/limiter/types.ts';
 
 import type { LocalStore } from '../store.ts';
-import { type Questions, CHARGE, encodeVerdicts, GIVE_BACK } from './batch.ts';
+import { type Questions, CHARGE, encodeVerdicts, GIVE_BACK, RECOUNT } from './batch.ts';
 
 /** The side of the primary process: one worker's requests, decided on the counts of all. */
 export class StoreHost {
@@ -9,7 +9,7 @@ export class StoreHost {
   readonly #rules: (key: string) => LimitRules;
   readonly #endpoints: Endpoint[] = [];
   /** Pending requests of this worker, by a number that it knows. */
-  readonly #underWay = new Map<number, { ask: Ask; ticket: number }>();
+  readonly #underWay = new Map<number, { ask: Ask; ticket: number; decidedMs: number }>();
   #admitted = 0;
 
   constructor(store: LocalStore, rules: (key: string) => LimitRules) {
@@ -45,7 +45,7 @@ export class StoreHost {
     const verdict = { ...this.#store.decide(ask) };
     if (verdict.refusedBy >= 0) return verdict;
     this.#admitted += 1;
-    this.#underWay.set(this.#admitted, { ask, ticket: verdict.ticket });
+    this.#underWay.set(this.#admitted, { ask, ticket: verdict.ticket, decidedMs: verdict.nowMs });
     verdict.ticket = this.#admitted;
     return verdict;
   }
@@ -53,10 +53,11 @@ export class StoreHost {
   #change(number: number, change: number, cpuSeconds: number, points: number): void {
     const found = this.#underWay.get(number);
     if (found === undefined) return;
-    const { ask, ticket } = found;
+    const { ask, ticket, decidedMs } = found;
+    if (change === RECOUNT) return this.#store.recount(ask, ticket, decidedMs, points);
     if (change === CHARGE) return this.#store.charge(ask, ticket, cpuSeconds, points);
     this.#underWay.delete(number);
-    if (change === GIVE_BACK) this.#store.giveBack(ask, ticket);
+    if (change === GIVE_BACK) this.#store.giveBack(ask, ticket, decidedMs);
     else this.#store.release(ask, ticket, cpuSeconds);
   }
 }

@@ -1,4 +1,5 @@
 import type { LimitStore } from '../limit-store.ts';
+import { MAX_LIMIT } from '../rules.ts';
 import type { Admission, Ask, Caller, Category, Endpoint, LimitName, LimitRules, Verdict } from '../types.ts';
 import type { LimiterCounts } from './limiter-counts.ts';
 import type { RunningRequests } from './running.ts';
@@ -26,6 +27,9 @@ export class AdmittedRequest implements Admission, Ask {
   readonly quota: number;
   readonly #origin: Origin;
   #spent = 0;
+  /** Its cost of the primary quota. */
+  #cost: number;
+  #decidedMs = 0;
   reset = 0;
   shadowed = NOTHING_SHADOWED;
   /** Its place in the list of running requests. */
@@ -45,6 +49,7 @@ export class AdmittedRequest implements Admission, Ask {
     this.rules = rules;
     this.quota = enforcedLimit(rules, caller, endpoint.category);
     this.#origin = origin;
+    this.#cost = endpoint.primary ? 1 : 0;
   }
 
   get allowed(): true {
@@ -79,7 +84,7 @@ export class AdmittedRequest implements Admission, Ask {
     this.#spent = verdict.used;
     this.reset = verdict.reset;
     this.shadowed = shadowed;
-    this.#startedMs = verdict.nowMs;
+    this.#startedMs = this.#decidedMs = verdict.nowMs;
     this.#ticket = verdict.ticket;
   }
 
@@ -137,13 +142,24 @@ export class AdmittedRequest implements Admission, Ask {
     if (this.#ticket >= 0) this.#origin.store.charge(this, this.#ticket, 0, points);
   }
 
+  setCost(cost: number): void {
+    if (!Number.isInteger(cost) || cost < 0 || cost > MAX_LIMIT) {
+      throw new RangeError(`a cost must be a whole number from 0 to ${MAX_LIMIT}, not ${cost}`);
+    }
+    const change = cost - this.#cost;
+    if (this.#ticket < 0 || !this.endpoint.primary || change === 0) return;
+    this.#cost = cost;
+    this.#spent = Math.max(0, this.#spent + change);
+    this.#origin.store.recount(this, this.#ticket, this.#decidedMs, change);
+  }
+
   giveBack(): void {
     const ticket = this.#ticket;
     this.#ticket = -1;
     if (ticket < 0) return;
     this.#origin.running.delete(this);
     this.#origin.counts.admitted -= 1;
-    this.#origin.store.giveBack(this, ticket);
+    this.#origin.store.giveBack(this, ticket, this.#decidedMs);
   }
 
   [Symbol.dispose](): void {

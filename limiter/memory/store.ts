@@ -6,6 +6,7 @@ import { contentLimits, type EndpointLimits, limitsOf } from '../window-limits.t
 import { findExceeded, refuse, spend, spendTime } from './decision.ts';
 import {
   addTo,
+  changeSpent,
   type CallerRecord,
   freedIn,
   isIdle,
@@ -13,7 +14,6 @@ import {
   openWindows,
   putWindow,
   spentIn,
-  takeFrom,
   type Time,
 } from './windows.ts';
 
@@ -108,15 +108,23 @@ export class MemoryStore implements LimitStore {
     this.#changed?.add(key);
   }
 
-  giveBack({ key, endpoint, points, rules }: Ask, _ticket: number): void {
+  giveBack(ask: Ask, ticket: number, decidedMs: number): void {
+    const { key, endpoint, points, rules } = ask;
     const record = this.#records.get(key);
     if (record === undefined) return;
+    record.underWay -= 1;
+    if (endpoint.primary) this.recount(ask, ticket, decidedMs, -1);
     const time = this.#readClock();
     const limits = this.#limitsOf(endpoint, rules);
-    record.underWay -= 1;
-    if (endpoint.primary) takeFrom(record, limits.quota, 1, time);
-    takeFrom(record, limits.points, points, time);
-    for (const window of limits.content) takeFrom(record, window, 1, time);
+    changeSpent(record, limits.points, -points, decidedMs, time);
+    for (const window of limits.content) changeSpent(record, window, -1, decidedMs, time);
+    this.#changed?.add(key);
+  }
+
+  recount({ key, endpoint, rules }: Ask, _ticket: number, decidedMs: number, change: number): void {
+    const record = this.#records.get(key);
+    if (record === undefined) return;
+    changeSpent(record, this.#limitsOf(endpoint, rules).quota, change, decidedMs, this.#readClock());
     this.#changed?.add(key);
   }
 

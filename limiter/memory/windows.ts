@@ -62,13 +62,14 @@ function addStep(record: CallerRecord, window: Window, amount: number, time: Tim
   else if (amount > 0) putWindow(record, window.id, amount, end, time);
 }
 
-/** Takes back from a window that is still open: from the oldest steps, so that the rest counts long enough. */
-export function takeFrom({ windows }: CallerRecord, window: Window, amount: number, time: Time): void {
-  let rest = amount;
+/** Changes what was spent at a time, in the window or step where it counts; one that was opened later stays as it is. */
+export function changeSpent(record: CallerRecord, window: Window, amount: number, spentMs: number, time: Time): void {
+  const { windows } = record;
+  const { step, seconds } = window;
+  const latest = step > 0 ? stepEnd(Math.floor(spentMs / 1000), seconds, step) : Math.ceil(spentMs / 1000) + seconds;
   for (const at of openSteps(windows, window, time)) {
-    const taken = Math.min(rest, windows[at + USED]!);
-    windows[at + USED]! -= taken;
-    rest -= taken;
+    const end = windows[at + END]!;
+    if (step > 0 ? end === latest : end <= latest) windows[at + USED] = Math.max(0, windows[at + USED]! + amount);
   }
 }
 

@@ -1,9 +1,9 @@
 -- One operation on one caller, in one step. KEYS[1]: the caller. ARGV[1]: the operation, then six numbers for each limit
 -- (`wire.ts`): kind, index of its name, id of its window, seconds, seconds of a step (0: fixed), limit.
 local input = cjson.decode(ARGV[1])
-local operation, ms, gateway, lease, heard, count, cost, points, micros, content, quota, concurrent, shadow =
-  unpack(input, 1, 13)
-local FIRST_LIMIT, NUMBERS = 14, 6
+local operation, ms, gateway, lease, heard, count, cost, points, micros, content, spentMs, quota, concurrent, shadow =
+  unpack(input, 1, 14)
+local FIRST_LIMIT, NUMBERS = 15, 6
 local DECIDE, END, RENEW, FORGET = 0, 2, 3, 4
 -- Kinds of limits; the last is time of other requests, which begins with the time of all.
 local QUOTA, POINTS, TIME, CONTENT, OTHER_TIME = 0, 1, 2, 3, 4
@@ -151,15 +151,18 @@ local function addTo(id, seconds, step, amount)
   ids[at], useds[at], ends[at] = id, amount, e
 end
 
--- From the oldest steps, so that the rest counts long enough.
-local function takeFrom(id, seconds, step, amount)
+-- Changes what was spent at `spentMs`, in the window or step where it counts; one that was opened later stays as it is.
+local function changeSpent(id, seconds, step, amount)
+  local latest = math.ceil(spentMs / 1000) + seconds
+  if step > 0 then latest = (math.floor(spentMs / 1000 / step) + 1) * step + seconds end
   for _, n in ipairs(openSteps(id, seconds, step)) do
-    local taken = math.min(amount, useds[n])
-    useds[n], amount = useds[n] - taken, amount - taken
+    if ends[n] == latest or (step == 0 and ends[n] < latest) then
+      useds[n] = math.max(0, math.min(LARGEST, useds[n] + amount))
+    end
   end
 end
 
--- Spends of the kinds of limits; negative: given back.
+-- Spends of the kinds of limits.
 local amounts = { [QUOTA] = cost, [POINTS] = points, [TIME] = micros, [CONTENT] = content, [OTHER_TIME] = 0 }
 local used, shadowed, reset = 0, 0, 0
 -- The window of the quota is the first.
@@ -206,7 +209,7 @@ for at = FIRST_LIMIT, #input, NUMBERS do
   local kind, amount = input[at], amounts[input[at]]
   -- All time begins together.
   local begins = (kind == TIME or kind == OTHER_TIME) and (operation == DECIDE or micros > 0)
-  if amount < 0 then takeFrom(input[at + 2], input[at + 3], input[at + 4], -amount)
+  if spentMs > 0 then changeSpent(input[at + 2], input[at + 3], input[at + 4], amount)
   elseif amount > 0 or begins then addTo(input[at + 2], input[at + 3], input[at + 4], amount) end
 end
 if operation == FORGET then ids, useds, ends = { 0, 10, 11, 12, 13 }, { 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0 } end

@@ -81,12 +81,17 @@ export class RedisStore implements LimitStore {
     this.#change(this.#callers.find(key), operation, this.#limitsOf(endpoint, rules).all);
   }
 
-  giveBack({ key, endpoint, points, rules }: Ask): void {
+  giveBack({ key, endpoint, points, rules }: Ask, _ticket: number, decidedMs: number): void {
     const caller = this.#callers.find(key);
     caller.underWay -= 1;
     this.#refusals?.forget(key);
-    const spends = { quota: endpoint.primary ? -1 : 0, points: -points, content: -1 };
+    const spends = { quota: endpoint.primary ? -1 : 0, points: -points, content: -1, spentMs: decidedMs };
     this.#change(caller, { kind: 'change', count: -1, ...spends }, this.#limitsOf(endpoint, rules).all);
+  }
+
+  recount({ key, endpoint, rules }: Ask, _ticket: number, decidedMs: number, change: number): void {
+    const operation = { kind: 'change', count: 0, quota: change, spentMs: decidedMs } as const;
+    this.#change(this.#callers.find(key), operation, this.#limitsOf(endpoint, rules).all);
   }
 
   async chargeContent(key: string, count: number, rules: LimitRules): Promise<void> {
@@ -185,7 +190,7 @@ export class RedisStore implements LimitStore {
       if (verdict.refusedBy === FOREIGN) throw new ForeignValue(caller.redisKey);
       if (ask !== undefined) {
         if (verdict.refusedBy < 0) caller.underWay += 1;
-        this.#refusals?.learn(ask, verdict);
+        if (ask.rules.costsChange !== true) this.#refusals?.learn(ask, verdict);
       }
       this.#endCall(caller);
       return verdict;

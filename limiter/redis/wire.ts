@@ -14,11 +14,13 @@ export type Operation = Readonly<{
   kind: 'decide' | 'change' | 'end' | 'renew' | 'forget';
   /** Change of the requests under way; for `renew` their number. */
   count: number;
-  /** Spends of the quota and of content, points, and microseconds of CPU time; negative: given back. */
+  /** Spends of the quota and of content, points, and microseconds of CPU time. */
   quota?: number;
   points?: number;
   micros?: number;
   content?: number;
+  /** These change what was spent at this time, in epoch milliseconds. Default: they are spent now. */
+  spentMs?: number;
 }>;
 const OPERATIONS = ['decide', 'change', 'end', 'renew', 'forget'] as const satisfies Operation['kind'][];
 
@@ -38,10 +40,10 @@ const NO_BOUNDS: Bounds = { quota: 0, concurrent: 0, shadow: 0 };
 
 /** The script's argument: the operation, and the limits that it concerns. */
 export function encodeOperation(operation: Operation, sender: Sender, limits: string, bounds = NO_BOUNDS): string {
-  const { kind, count, quota = 0, points = 0, micros = 0, content = 0 } = operation;
+  const { kind, count, quota = 0, points = 0, micros = 0, content = 0, spentMs = 0 } = operation;
   const { nowMs, gateway, leaseSeconds, heardSeconds } = sender;
   const whose = `${OPERATIONS.indexOf(kind)},${nowMs},${gateway},${leaseSeconds},${heardSeconds},${count}`;
-  const spends = `${quota},${points},${micros},${content}`;
+  const spends = `${quota},${points},${micros},${content},${spentMs}`;
   const { concurrent, shadow } = bounds;
   return `[${whose},${spends},${Math.min(bounds.quota, NO_LIMIT)},${Math.min(concurrent, NO_LIMIT)},${shadow}${limits}]`;
 }

@@ -83,8 +83,12 @@ export class SqliteStore implements LimitStore {
     this.#memory.charge(ask, ticket, cpuSeconds, points);
   }
 
-  giveBack(ask: Ask, ticket: number): void {
-    this.#memory.giveBack(ask, ticket);
+  giveBack(ask: Ask, ticket: number, decidedMs: number): void {
+    this.#memory.giveBack(ask, ticket, decidedMs);
+  }
+
+  recount(ask: Ask, ticket: number, decidedMs: number, change: number): void {
+    this.#memory.recount(ask, ticket, decidedMs, change);
   }
 
   chargeContent(key: string, count: number, rules: LimitRules): void {

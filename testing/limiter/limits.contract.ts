@@ -149,6 +149,48 @@ export function limitsContract(start: (changes?: RuleChanges) => Promise<Fixture
     assert.equal((await limits.windows(user.key))['points GraphQL'], 5);
   });
 
+  for (const window of ['fixed', 'sliding'] as const) {
+    test(`the cost of a request changes in the window where it counts, and in no later one (${window})`, async () => {
+      await using limits = await start({
+        categories: { core: { limit: 'caller', windowSeconds: 60, window } },
+        costsChange: true,
+      });
+      const [free, costly, late] = [
+        admitted(await limits.admit(anonymous, limits.get)),
+        admitted(await limits.admit(anonymous, limits.get)),
+        admitted(await limits.admit(anonymous, limits.get)),
+      ];
+      const before = [free.used, costly.used, late.used];
+      free.setCost(0);
+      free.setCost(0);
+      costly.setCost(10);
+      const during = admitted(await limits.admit(anonymous, limits.get));
+      limits.clock.pass(120);
+      const next = await limits.use(anonymous, limits.get, 2);
+      late.setCost(0);
+      costly.setCost(50);
+      free.end(0);
+      free.setCost(30);
+      const afterwards = admitted(await limits.admit(anonymous, limits.get));
+
+      assert.deepEqual(before, [1, 2, 3]);
+      assert.deepEqual([free.used, free.remaining, costly.used, costly.remaining], [0, 60, 51, 9]);
+      assert.deepEqual([during.used, next.used, afterwards.used], [12, 2, 3]);
+    });
+  }
+
+  test('a cost that is no whole number is refused, and costs nothing of an endpoint without a primary limit', async () => {
+    await using limits = await start({ costsChange: true });
+    const request = admitted(await limits.admit(anonymous, limits.get));
+    const status = admitted(await limits.admit(anonymous, limits.status));
+
+    for (const cost of [-1, 0.5, NaN, Infinity, 1e10]) assert.throws(() => request.setCost(cost), RangeError);
+    status.setCost(5);
+
+    assert.deepEqual([request.used, status.used], [1, 1]);
+    assert.equal((await limits.windows(anonymous.key))['core'], 1);
+  });
+
   test('the time between a pause and the next beginning is not charged', async () => {
     await using limits = await start();
     const request = admitted(await limits.admit(user, limits.get));

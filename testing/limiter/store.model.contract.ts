@@ -71,14 +71,17 @@ async function replay(
       const at = next(underWay.length);
       const { real, modelled } = underWay[at]!;
       const cpuSeconds = next(4) / 2;
-      const how = next(6);
+      const how = next(8);
+      const cost = next(4);
       const { points } = real.endpoint;
       for (const admission of [real, modelled]) {
         if (how === 0) admission.chargePoints(points);
+        else if (how > 5) admission.setCost(cost);
         else if (how === 1) admission.giveBack();
         else admission.end(cpuSeconds);
       }
-      if (how > 0) underWay.splice(at, 1);
+      assert.deepEqual(shown(real), shown(modelled), `step ${step}: its cost is ${cost}`);
+      if (how > 0 && how <= 5) underWay.splice(at, 1);
       await limits.windows(real.caller.key); // so that the time is charged before the clock moves on
     } else {
       const caller = callers[next(callers.length)]!;

@@ -10,8 +10,8 @@ import {
   type Verdict,
 } from '@gantry/limiter/types.ts';
 
-/** Spent points, and the time until which they count. */
-type Spent = { used: number; end: number; slides: boolean };
+/** Spent points, the time until which they count, and the time in which they were spent; in seconds. */
+type Spent = { used: number; end: number; from: number; to: number; slides: boolean };
 type Check = { limit: LimitName; at: string; window: LimitWindow; cost: number; most: number };
 
 /** Steps of a sliding window; repeated here, since the stores are held against the model. */
@@ -89,13 +89,18 @@ export class ModelStore implements LimitStore {
     this.#add(`${key} graphql-cpu`, endpoint.graphql ? cpuSeconds * 1e6 : 0, rules.cpu);
   }
 
-  giveBack({ key, endpoint, points }: Ask): void {
+  giveBack(ask: Ask, ticket: number, decidedMs: number): void {
+    const { key, endpoint, points } = ask;
     this.#underWay.set(key, (this.#underWay.get(key) ?? 0) - 1);
-    const { name, category, primary, content } = endpoint;
-    if (primary) this.#subtract(`${key} ${category}`, 1);
-    this.#subtract(`${key} points ${name}`, points);
+    const { name, primary, content } = endpoint;
+    if (primary) this.recount(ask, ticket, decidedMs, -1);
+    this.#change(`${key} points ${name}`, -points, decidedMs);
     if (!content) return;
-    for (const at of ['minute', `minute ${name}`, 'hour', `hour ${name}`]) this.#subtract(`${key} ${at}`, 1);
+    for (const at of ['minute', `minute ${name}`, 'hour', `hour ${name}`]) this.#change(`${key} ${at}`, -1, decidedMs);
+  }
+
+  recount({ key, endpoint }: Ask, _ticket: number, decidedMs: number, change: number): void {
+    this.#change(`${key} ${endpoint.category}`, change, decidedMs);
   }
 
   chargeContent(key: string, count: number, rules: LimitRules): void {
@@ -133,7 +138,8 @@ export class ModelStore implements LimitStore {
   }
 
   #firstEnd(at: string): number {
-    return this.#open(at).toSorted((one, other) => one.end - other.end)[0]?.end ?? 0;
+    const counting = this.#open(at).filter(({ used, slides }) => used > 0 || !slides);
+    return counting.toSorted((one, other) => one.end - other.end)[0]?.end ?? 0;
   }
 
   /** When there is room for this again. */
@@ -146,18 +152,14 @@ export class ModelStore implements LimitStore {
     return this.#end(window);
   }
 
-  /** The oldest goes first. */
-  #subtract(at: string, amount: number): void {
-    let rest = amount;
-    const left = this.#open(at)
-      .toSorted((one, other) => one.end - other.end)
-      .map((spent) => {
-        const taken = Math.min(rest, spent.used);
-        rest -= taken;
-        return { ...spent, used: spent.used - taken };
-      })
-      .filter(({ used, slides }) => used > 0 || !slides);
-    this.#windows.set(at, left);
+  /** Changes what was spent then; nothing if the window in which it was is over. */
+  #change(at: string, amount: number, spentMs: number): void {
+    const changed = this.#open(at).map((spent) => {
+      const seconds = spent.slides ? spentMs / 1000 : Math.ceil(spentMs / 1000);
+      const counts = spent.from <= seconds && seconds < spent.to;
+      return counts ? { ...spent, used: Math.max(0, spent.used + amount) } : spent;
+    });
+    this.#windows.set(at, changed);
   }
 
   #add(at: string, amount: number, window: LimitWindow): void {
@@ -165,13 +167,20 @@ export class ModelStore implements LimitStore {
     if (window.window === 'sliding') {
       const step = Math.ceil(window.windowSeconds / PARTS);
       const stepBegan = Math.floor(this.#now() / 1000 / step) * step;
-      if (amount > 0) {
-        const end = stepBegan + step + window.windowSeconds;
-        this.#windows.set(at, [...open, { used: amount, end, slides: true }]);
-      }
+      const end = stepBegan + step + window.windowSeconds;
+      const same = open.find((spent) => spent.end === end) ?? {
+        used: 0,
+        end,
+        from: stepBegan,
+        to: stepBegan + step,
+        slides: true,
+      };
+      const others = open.filter((spent) => spent.end !== end);
+      if (amount > 0) this.#windows.set(at, [...others, { ...same, used: same.used + amount }]);
       return;
     }
-    const [only = { used: 0, end: this.#end(window), slides: false }] = open;
+    const from = Math.ceil(this.#now() / 1000);
+    const [only = { used: 0, end: this.#end(window), from, to: Infinity, slides: false }] = open;
     this.#windows.set(at, [{ ...only, used: only.used + amount }]);
   }
 }

@@ -2,7 +2,7 @@ import { MAX_CPU_SECONDS, MAX_LIMIT, MAX_CONCURRENT } from '@gantry/limiter/rule
 import { LIMITS } from '@gantry/limiter/types.ts';
 import { Type } from 'typebox';
 
-import { closed, count, orOff, quota, windowForm, windowOf } from './values.ts';
+import { closed, count, orOff, patterned, quota, windowForm, windowOf } from './values.ts';
 
 export const Limits = Type.Object(
   {
@@ -36,6 +36,26 @@ export const CategorySettings = Type.Object(
     ),
   },
   { ...closed, default: {} },
+);
+
+export const Cost = Type.Object(
+  {
+    free: Type.Array(
+      Type.Union([
+        Type.Integer({ minimum: 200, maximum: 599 }),
+        Type.Literal('2xx'),
+        Type.Literal('3xx'),
+        Type.Literal('4xx'),
+        Type.Literal('5xx'),
+      ]),
+      { default: [], description: 'statuses of answers that cost nothing: 304, 5xx' },
+    ),
+    header: patterned('^[A-Za-z0-9-]{0,64}$', 'the name of a header', {
+      default: '',
+      description: 'header of the upstream with the cost of a request, 0 to 1000; clients do not see it',
+    }),
+  },
+  { ...closed, default: {}, description: 'what a request costs of the primary limit by its answer; default: 1' },
 );
 
 export const Secondary = Type.Object(

@@ -63,7 +63,7 @@ export function responseHeaders(
     const value = headers[name];
     if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name) === true) continue;
     if (shown !== undefined && isAboutLimits(name)) continue;
-    if (isOwnCors(name, policy)) continue;
+    if (isOwnCors(name, policy) || policy.cost.isHeader(name)) continue;
     if (status === 204 && name === 'content-length') continue; // there is no content to have a length
     if (typeof value === 'string') passed.push(name, value);
     else for (const each of value) passed.push(name, each);

@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream';
 import { countAnswer, countSeconds } from '../../metrics.ts';
 import { answerMessage } from '../answer.ts';
 import type { Exchange } from '../exchange.ts';
+import { settleCost } from '../headers/answer-cost.ts';
 import { isAboutLimits, pushRateHeaders, requestHeaders, responseHeaders } from '../headers/headers.ts';
 import { isMetered, MeteredMessages } from './graphql-socket.ts';
 import { InsertingMessages } from './websocket-frames.ts';
@@ -141,6 +142,7 @@ function switchingHead(incoming: IncomingMessage, { decision, shown = decision, 
 /** The upstream declines the upgrade: its answer is forwarded. */
 function passDeclined(exchange: Exchange, incoming: IncomingMessage): void {
   const { res, decision, gateway } = exchange;
+  settleCost(exchange, incoming.statusCode ?? 502, incoming.headers);
   const headers = responseHeaders(incoming.statusCode ?? 502, incoming.headers, exchange);
   headers.push('connection', 'close');
   res.writeHead(incoming.statusCode ?? 502, headers);
