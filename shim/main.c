@@ -17,6 +17,11 @@ void fail(const char *what) {
   exit(1);
 }
 
+void fail_missing(const char *path) {
+  if (phase == WAITING) dprintf(CONTROL_FD, "missing %s\n", path);
+  exit(1);
+}
+
 static void take_descriptors(void) {
   if (options.netns)
     fcntl(NETNS_FD, F_SETFD, FD_CLOEXEC);

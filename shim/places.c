@@ -44,6 +44,7 @@ static void mount_place(const struct place *place) {
     fail("mount an image");
   AUTO_CLOSE int found = open_inside(place->source, place->subpath);
   struct stat status;
+  if (found < 0 && (errno == ENOENT || errno == ENOTDIR)) fail_missing(place->subpath);
   if (found < 0 || fstat(found, &status) < 0) fail("find the subpath of a mount");
   if (!make_target(place->target, S_ISDIR(status.st_mode))) fail("make the place of a mount");
   snprintf(found_at, sizeof found_at, "/proc/self/fd/%d", found);

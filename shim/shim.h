@@ -67,6 +67,7 @@ void set_deadline(enum deadline which, int64_t milliseconds, void (*passed)(void
 int64_t now_ns(void);
 
 void fail(const char *what) __attribute__((noreturn));
+void fail_missing(const char *path) __attribute__((noreturn)); // a client's path: the daemon names it in its answer
 
 // rootfs.c
 void enter_own_mounts(void);

@@ -114,6 +114,8 @@ export function normalised(side: Side, text: string): string {
       // Messages of the client, when one of its own requests overtakes another.
       .replaceAll(/^time=.*error (getting events from daemon|removing container).*\n/gm, '')
       .replaceAll(/(?<=OCI runtime create failed: )(crun|runc)(?= create failed)/g, 'runtime')
+      // Paths that dockerd hides from 26 and 28 on.
+      .replaceAll(/"\/proc\/interrupts",|,"\/sys\/devices\/virtual\/powercap"/g, '')
       .replaceAll(/\b172\.17\.0\.(?!1\b)\d+\b/g, '<address>')
   );
 }

@@ -17,6 +17,11 @@ export function differences(ours: unknown, theirs: unknown): Difference[] {
   return [...compared([], ours, theirs)];
 }
 
+/** Whether a place in the outcome of a row is a chosen one, or below it. */
+export function isAt(place: string, chosen: string): boolean {
+  return [chosen, `inspect.${chosen}`].some((start) => place === start || place.startsWith(`${start}.`));
+}
+
 function* compared(path: readonly string[], ours: unknown, theirs: unknown): Generator<Difference> {
   if (isObject(ours) && isObject(theirs)) {
     for (const key of new Set([...Object.keys(ours), ...Object.keys(theirs)])) {

@@ -1,4 +1,5 @@
 import type { Engine } from '../../engine.ts';
+import type { Run } from '../runs/runs.ts';
 import { exitCodeOf, isOver } from '../state.ts';
 
 type Needs = Pick<Engine, 'containers' | 'runs'>;
@@ -21,14 +22,25 @@ export function beginWait(
   const { id, state, error } = engine.containers.find(ref);
   if (condition === 'not-running' && isOver(state)) return Promise.resolve({ exitCode: exitCodeOf(state), error });
   const run = engine.runs.of(id);
-  return lastRun(engine, id, condition === 'removed' ? run.removal(signal) : run.nextEnd(signal));
+  return lastRun(engine, id, over(run, condition, signal));
+}
+
+function over(run: Run, condition: WaitCondition, signal: AbortSignal): Promise<number | undefined> {
+  switch (condition) {
+    case 'not-running':
+      return run.nextEnd(signal);
+    case 'next-exit':
+      return run.nextExit(signal);
+    case 'removed':
+      return run.removal(signal);
+  }
 }
 
 async function lastRun(
   { containers }: Needs,
   id: string,
-  over: Promise<number | undefined>,
+  ended: Promise<number | undefined>,
 ): Promise<LastRun | undefined> {
-  const exitCode = await over;
+  const exitCode = await ended;
   return exitCode === undefined ? undefined : { exitCode, error: containers.get(id)?.error ?? '' };
 }

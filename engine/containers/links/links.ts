@@ -1,6 +1,6 @@
 import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { DEFAULT_NETWORK, isDefaultNetwork, networkModeOf } from '../../networks/settings/mode.ts';
+import { DEFAULT_NETWORK, isDefaultNetwork, isUserNetwork, networkModeOf } from '../../networks/settings/mode.ts';
 import { rewriteHosts } from '../runs/preparation/etc-files.ts';
 import type { HostConfig } from '../settings/host-config/host-config-schema.ts';
 import { isAlive } from '../state.ts';
@@ -49,8 +49,9 @@ export function storedAliases(links: readonly string[], containers: ContainerSto
   return [...byAlias.values()];
 }
 
-/** The container's links in the form of an inspect. */
+/** The container's links in the form of an inspect; in a user network its endpoint shows them. */
 export function presentLinks(containers: ContainerStore, container: Container): string[] | null {
+  if (isUserNetwork(networkModeOf(container.hostConfig.NetworkMode))) return null;
   const links = linksOf(containers, container);
   return links.length === 0 ? null : links.map(({ alias, target }) => `/${target.name}:/${container.name}/${alias}`);
 }

@@ -1,6 +1,6 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { parseIp } from '../../lib/notations/ip-address.ts';
-import { checkedMac } from '../../networks/endpoints/checks.ts';
+import { checkedMac, checkPlace } from '../../networks/endpoints/checks.ts';
 import type { Endpoint } from '../../networks/endpoints/endpoint.ts';
 import { interfaceOptions } from '../../networks/endpoints/interface-options.ts';
 import type { WantedEndpoint } from '../../networks/endpoints/sandbox.ts';
@@ -43,7 +43,7 @@ export function requestedAttachments(
   if (own === undefined || (isDisabled && mode.kind !== 'host')) return { attachments: {}, warnings: [] };
   // As in dockerd the network of one endpoint stands for that of the mode; several come beside it.
   if (names.length !== 1 && (names.length === 0 || networkMode !== 'default')) wanted.set(own, wanted.get(own) ?? {});
-  const warnings = [...wanted].flatMap(([name, settings]) => checkSettings(name, settings));
+  const warnings = [...wanted].flatMap(([name, settings]) => checkSettings(networks, name, settings));
   const attachments = [...wanted].map(([name, settings]) => [name, attachmentOf(settings)] as const);
   return { attachments: Object.fromEntries(attachments), warnings };
 }
@@ -58,8 +58,9 @@ function severalNetworks(names: readonly string[]): string {
   return `Container cannot be connected to network endpoints: ${names.join(', ')}`;
 }
 
-/** Checks what does not depend on the network as it is at the start. Returns warnings. */
+/** Checks the settings, and the addresses if the network is there already. Returns warnings. */
 export function checkSettings(
+  networks: Networks,
   name: string,
   { IPAMConfig, Aliases, Links, MacAddress = '', DriverOpts }: EndpointSettings,
 ): string[] {
@@ -74,6 +75,11 @@ export function checkSettings(
     refuseIf(IPv4Address !== '' && parseIp(IPv4Address)?.family !== 4, `invalid IPv4 address: ${IPv4Address}`);
     refuseIf(IPv6Address !== '' && parseIp(IPv6Address)?.family !== 6, `invalid IPv6 address: ${IPv6Address}`);
     for (const link of Links ?? []) parseLink(link);
+    const network = networks.list().find((one) => one.name === name);
+    if (network !== undefined) {
+      checkPlace(network, 4, IPv4Address);
+      checkPlace(network, 6, IPv6Address);
+    }
     return [];
   }
   refuseIf(

@@ -41,7 +41,7 @@ export async function connectContainer(
   using _lock = await engine.locks.hold(id);
   const container = engine.containers.find(id);
   checkModes(container, network);
-  checkSettings(network.name, settings);
+  checkSettings(engine.networks, network.name, settings);
   const { name } = network;
   const attach = (networkId: string): void => {
     engine.containers.change(id, (current) => {
@@ -102,7 +102,7 @@ function attachLater(engine: ConnectNeeds, { network, container: ref }: Wanted, 
   if (!networks.overlays.attachments.isInCluster || networks.known(network) !== undefined) return false;
   const container = containers.find(ref);
   if (isAlive(container.state)) return false;
-  checkSettings(network, settings);
+  checkSettings(engine.networks, network, settings);
   containers.change(container.id, (current) => {
     const attachment = withNames(current, network, attachmentOf(settings));
     return { ...current, attachments: { ...current.attachments, [network]: attachment } };

@@ -90,7 +90,8 @@ export function recordFailedStart(engine: EndNeeds, id: string, { exitCode, mess
     emitContainer(events, 'die', failed, { exitCode: String(exitCode) });
     if (byPolicy) applyRestartPolicy(engine, failed, { ran: false });
   });
-  runs.of(id).tellEnd(exitCode);
+  if (byPolicy) runs.of(id).tellEnd(exitCode);
+  else runs.of(id).tellFailedStart(exitCode);
 }
 
 /**

@@ -80,6 +80,8 @@ export class Run {
   #clients = new Set<WaitingClient>();
   readonly #copies = new Set<Copy>();
   readonly #ends = new Set<(exitCode: number | undefined) => void>();
+  /** Like `#ends`, but a start that a user asked for and that failed is no exit. */
+  readonly #exits = new Set<(exitCode: number | undefined) => void>();
   readonly #removals = new Set<(exitCode: number | undefined) => void>();
   /** The restarts under way, after which it may not run for a moment. */
   #bridged = 0;
@@ -182,6 +184,11 @@ export class Run {
     return await listen(this.#ends, signal);
   }
 
+  /** Like `nextEnd`, but stays over a start that fails, as in dockerd; a removal ends it with the last exit code. */
+  async nextExit(signal?: AbortSignal): Promise<number | undefined> {
+    return await listen(this.#exits, signal);
+  }
+
   /** The exit code of the last run once the removal is committed; undefined when the signal aborts first. */
   async removal(signal?: AbortSignal): Promise<number | undefined> {
     return await listen(this.#removals, signal);
@@ -207,15 +214,27 @@ export class Run {
 
   /** The end is committed: wakes its listeners. */
   tellEnd(exitCode: number): void {
-    this.#wake(exitCode);
-    this.tellSettled();
+    wake(this.#exits, exitCode);
+    this.tellFailedStart(exitCode);
+  }
+
+  /** A start by a user has failed, and that is committed. */
+  tellFailedStart(exitCode: number): void {
+    wake(this.#ends, exitCode);
+    this.#settle();
   }
 
   /** Like `tellEnd`, without an end of a process, such as between two runs of a restart policy. */
   tellSettled(): void {
     if (!this.#isOver()) return;
-    const state = this.#needs.containers.get(this.#id)?.state;
-    this.#wake(state === undefined ? REMOVED_CODE : exitCodeOf(state));
+    wake(this.#exits, this.#lastCode());
+    this.#settle();
+  }
+
+  #settle(): void {
+    if (!this.#isOver()) return;
+    const { state } = this.#needs.containers.get(this.#id) ?? {};
+    wake(this.#ends, this.#lastCode());
     this.#settled?.resolve();
     this.#settled = undefined;
     if (state !== undefined) this.#tellOver();
@@ -223,8 +242,8 @@ export class Run {
 
   /** The removal is committed: wakes its listeners, and those for the end of the wait for a next run. */
   tellRemoved(exitCode: number): void {
-    for (const resolve of this.#removals) resolve(exitCode);
-    this.#removals.clear();
+    wake(this.#removals, exitCode);
+    wake(this.#exits, exitCode);
     this.tellSettled();
   }
 
@@ -266,15 +285,20 @@ export class Run {
     if (this.#bridged === 0 && this.#isOver()) this.#tell.over();
   }
 
-  #wake(exitCode: number): void {
-    for (const resolve of this.#ends) resolve(exitCode);
-    this.#ends.clear();
+  #lastCode(): number {
+    const state = this.#needs.containers.get(this.#id)?.state;
+    return state === undefined ? REMOVED_CODE : exitCodeOf(state);
   }
 
   #isOver(): boolean {
     const state = this.#needs.containers.get(this.#id)?.state;
     return state === undefined || isOver(state);
   }
+}
+
+function wake(listeners: Set<(exitCode: number | undefined) => void>, exitCode: number): void {
+  for (const resolve of listeners) resolve(exitCode);
+  listeners.clear();
 }
 
 /** The next exit code for the listeners; undefined when the signal aborts first. */

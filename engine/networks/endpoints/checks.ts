@@ -1,5 +1,6 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { parseIp, type Family } from '../../lib/notations/ip-address.ts';
+import { contains, parseCidr } from '../addresses/cidr.ts';
 import { poolsByFamily } from '../addresses/pools.ts';
 import type { NetworkRecord } from '../store.ts';
 
@@ -13,6 +14,11 @@ export function checkPlace({ custom }: NetworkRecord, family: Family, ip: string
     (family === 4 ? four : six).length === 0,
     'user specified IP address is supported only when connecting to networks with user configured subnets',
   );
+  const isWithin = (family === 4 ? four : six).some(({ subnet }) => {
+    const range = parseCidr(subnet)?.range;
+    return range === undefined || contains(range, parseIp(ip)!);
+  });
+  refuseIf(!isWithin, `no configured subnet or ip-range contain the IP address ${ip}`);
 }
 
 /** The address as the kernel writes it. Throws `invalid`. */

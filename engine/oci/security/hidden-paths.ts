@@ -1,9 +1,10 @@
 import type { SpecDescription } from '../description.ts';
 
-/** The kernel's files that a container does not see. */
+/** The kernel's files that a container does not see; some tell about the work of other containers. */
 export const DEFAULT_MASKED: readonly string[] = [
-  ...['/proc/asound', '/proc/acpi', '/proc/kcore', '/proc/keys', '/proc/latency_stats', '/proc/timer_list'],
-  ...['/proc/timer_stats', '/proc/sched_debug', '/proc/scsi', '/sys/firmware'],
+  ...['/proc/asound', '/proc/acpi', '/proc/interrupts', '/proc/kcore', '/proc/keys', '/proc/latency_stats'],
+  ...['/proc/timer_list', '/proc/timer_stats', '/proc/sched_debug', '/proc/scsi', '/sys/firmware'],
+  '/sys/devices/virtual/powercap',
 ];
 
 /** Those that it sees and cannot change. */

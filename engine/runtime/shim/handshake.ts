@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { closeSync, constants, openSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 
+import { EngineError } from '../../lib/errors.ts';
 import type { ReusedBuffers } from '../reused-buffers.ts';
 
 /** The shim died without a status: it was killed, or the machine stopped. */
@@ -62,6 +63,12 @@ export async function greeting(socket: Socket): Promise<Greeted> {
   try {
     const answer = await line.promise;
     const [word, version, pid] = answer.split(' ');
+    if (word === 'missing') {
+      throw new EngineError(
+        'notFound',
+        `cannot access path ${answer.slice('missing '.length)}: no such file or directory`,
+      );
+    }
     if (word !== 'ok') throw new Error(`the shim refused: ${answer.replace(/^refused /, '')}`);
     if (Number(version) !== PROTOCOL_VERSION) {
       throw new ForeignShim(

@@ -84,12 +84,13 @@ for (const version of ['1.24', '1.41'] as const) {
           const name = `beside-${index}`;
           const full = { Image: 'busybox', Cmd: ['true'], ...body };
 
-          const { ours, theirs } = await engines.both(async ({ api }) => {
+          const { ours, theirs } = await engines.both(async (side) => {
+            const { api } = side;
             const made = await api.post<{ message?: string }>(`/containers/create?name=${name}`, full);
             if (made.status !== 201) return [kindOf(made.status), made.body.message];
             const shown = await api.get<Shown>(`/containers/${name}/json`);
             await api.delete(`/containers/${name}?v=1`);
-            return shown.body.HostConfig;
+            return neutral(side, shown.body.HostConfig);
           });
 
           // Without bindings dockerd shows null; it labels privileged containers.

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
 import { BothEngines } from '../both-engines.ts';
-import { differences } from '../differences.ts';
+import { differences, isAt } from '../differences.ts';
 import { runFlags } from './run-flags.ts';
 import { makeOthers, runRow } from './run-row.ts';
 
@@ -34,7 +34,3 @@ suite('the flags of docker run, on our daemon and on dockerd', () => {
     });
   }
 });
-
-function isAt(place: string, chosen: string): boolean {
-  return [chosen, `inspect.${chosen}`].some((start) => place === start || place.startsWith(`${start}.`));
-}

@@ -106,6 +106,16 @@ export const automaticRemovalRows: readonly NewerRow[] = [
     },
   },
   {
+    title: 'wait for the next exit over a failed start, until the removal',
+    work: async (side) => {
+      const id = await create(side, { Cmd: ['/nope'] });
+      const next = waited(side, id, 'next-exit');
+      await start(side, id);
+      await side.api.delete(`/containers/${id}`);
+      return await next;
+    },
+  },
+  {
     title: 'wait for an unknown condition',
     work: async (side) => {
       const id = await create(side, { Cmd: ['true'] });
