@@ -204,6 +204,7 @@ async function findSurvivors(engine: Engine, restarts: Restarts): Promise<void> 
   removeBuilds(engine);
   logBadRecords(db, log);
   setAside.tellEarlier();
+  images.reconcile();
   // One whose folder is still being removed gives up its layers after it.
   layers.reconcile(containers.ids().union(containerFolders(config)), images.ids(), setAside);
   engine.layerSources.prune();

@@ -1,5 +1,5 @@
 import type { Engine } from '../engine.ts';
-import { checkPlatform, fitsPlatform, type Platform } from '../images/configuration/platform.ts';
+import type { Platform } from '../images/configuration/platform.ts';
 import { hostAndPath, parseReference, withDefaultTag } from '../images/names/reference.ts';
 import type { Image, ImageStore } from '../images/store.ts';
 import { pullImages } from '../images/transfers/pull.ts';
@@ -20,8 +20,8 @@ type How = Readonly<{
 export async function baseImage(engine: Engine, name: string, how: How): Promise<Image> {
   const { pulls, credentials, output, signal, platform } = how;
   if (!pulls) {
-    const local = localImage(engine.images, name);
-    if (local !== undefined && (platform === undefined || fitsPlatform(platform, local))) return local;
+    const local = localImage(engine.images, name, platform);
+    if (local !== undefined) return local;
   }
   const reference = withDefaultTag(parseReference(name));
   const { host } = hostAndPath(reference.repository);
@@ -32,14 +32,12 @@ export async function baseImage(engine: Engine, name: string, how: How): Promise
     signal,
     platform,
   });
-  const image = engine.images.find(name);
-  checkPlatform(image, name, platform);
-  return image;
+  return engine.images.find(name, platform);
 }
 
-function localImage(images: ImageStore, name: string): Image | undefined {
+function localImage(images: ImageStore, name: string, platform: Platform | undefined): Image | undefined {
   try {
-    return images.find(name);
+    return images.find(name, platform);
   } catch (error) {
     if (error instanceof EngineError && error.kind === 'notFound') return undefined;
     throw error;

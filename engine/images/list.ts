@@ -30,6 +30,7 @@ export function listImages(engine: Needs, { all: withSteps, name, filters }: Opt
   const isWanted = nameFilter(globs);
   const listed: Listed[] = [];
   for (const image of images.all()) {
+    if (images.isOtherPlatform(image.id)) continue;
     const all = images.referencesOf(image.id);
     const names = all.filter(isWanted);
     const isStep = images.childrenOf(image.id).length > 0;

@@ -23,8 +23,12 @@ const NameRecord = Type.Object({
   repository: Type.String(),
   tag: Type.Optional(Type.String()),
   digest: Type.Optional(Type.String()),
+  /** The image of a request without a platform; an index may have others. */
   imageId: Type.String(),
+  /** Digest of the document that a tag stands for, if it is kept; a digest stands for itself. */
+  target: Type.Optional(Type.String()),
 });
+export type NameRecord = Readonly<Static<typeof NameRecord>>;
 
 const migrations = [
   `CREATE TABLE images (
@@ -77,7 +81,12 @@ export function openImages(db: Database, check: (record: ImageRecord) => void) {
       name: 'image_names',
       schema: NameRecord,
       id: ({ name }) => name,
-      groups: { image: ({ imageId }) => imageId },
+      groups: { image: ({ imageId }) => imageId, target: targetOf },
     }),
   };
+}
+
+/** The digest of the document behind a name, kept or not; undefined for a tag of an image without a document. */
+export function targetOf({ target, digest }: Pick<NameRecord, 'target' | 'digest'>): string | undefined {
+  return target ?? digest;
 }

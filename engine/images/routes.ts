@@ -17,7 +17,7 @@ import { credentialsIn, parseRegistryAuth, type Credentials } from '../registry/
 import { loadImages } from './archives/load.ts';
 import { chooseImages, saveImages } from './archives/save.ts';
 import { imageHistory } from './configuration/history.ts';
-import { checkPlatform, parseJsonPlatform, parsePlatform } from './configuration/platform.ts';
+import { parseJsonPlatform, parsePlatform } from './configuration/platform.ts';
 import { fetchArchive } from './import/fetch.ts';
 import { importImage } from './import/import.ts';
 import { IMAGE_FILTERS, listImages, sharedSizes } from './list.ts';
@@ -89,8 +89,7 @@ export const imageRoutes =
       schema: { params: wire.ImageRef, querystring: wire.StoredImageQuery, response: { 200: wire.ImageInspect } },
       handler: ({ params, query }) => {
         const { images, layers } = engine;
-        const image = images.find(params.ref);
-        checkPlatform(image, params.ref, parseJsonPlatform(query.platform));
+        const image = images.find(params.ref, parseJsonPlatform(query.platform));
         const { id } = image;
         const names = { tags: images.tagsOf(id), digests: images.digestsOf(id), taggedAt: images.taggedAt(id) };
         return imageInspect(image, names, {
@@ -107,8 +106,8 @@ export const imageRoutes =
         response: { 200: Type.Array(wire.HistoryStep) },
       },
       handler: ({ params, query }) => {
-        checkPlatform(engine.images.find(params.ref), params.ref, parseJsonPlatform(query.platform));
-        return imageHistory(engine, params.ref).map(historyStep);
+        const image = engine.images.find(params.ref, parseJsonPlatform(query.platform));
+        return imageHistory(engine, image).map(historyStep);
       },
     });
 

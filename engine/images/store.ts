@@ -3,8 +3,10 @@ import type { Layers } from '../layers/layers.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { HistoryEntry, ImageConfig } from './configuration/image-config.ts';
 import { parseImage } from './configuration/image-json.ts';
+import { checkPlatform, fitsPlatform, HOST_PLATFORM, notProvided, type Platform } from './configuration/platform.ts';
+import { Documents, type ImageDocument } from './manifests/documents.ts';
 import { familiarReference, parseReference, withDefaultTag, type Reference } from './names/reference.ts';
-import { openImages, type ImageRecord } from './records.ts';
+import { openImages, targetOf, type ImageRecord, type NameRecord } from './records.ts';
 
 export type Image = Readonly<{
   /** Digest of the configuration: `sha256:…`. */
@@ -32,8 +34,15 @@ export type Image = Readonly<{
   sizeBytes: number;
 }>;
 
-/** The images and their names, all in memory; a change is committed before it is visible. */
+/**
+ * The images and their names, all in memory; a change is committed before it is visible.
+ *
+ * A name may stand for an index of several platforms. Each platform that is here is an image; the name's own image is
+ * that of this machine's platform, or else the first one.
+ */
 export class ImageStore {
+  /** Indexes and manifests behind names; changed by this store alone. */
+  readonly documents: Documents;
   readonly #db: Database;
   readonly #layers: Layers;
   readonly #images;
@@ -43,13 +52,27 @@ export class ImageStore {
   constructor(db: Database, layers: Layers) {
     this.#db = db;
     this.#layers = layers;
+    this.documents = new Documents(db);
     const { images, names } = openImages(db, (record) => void this.#imageOf(record));
     this.#images = images;
     this.#names = names;
   }
 
-  /** The image a client means: by id, unique prefix of it, name with tag (default `latest`) or name with digest. */
-  find(ref: string): Image {
+  /**
+   * The image a client means: by id, unique prefix of it, name with tag (default `latest`) or name with digest. With a
+   * platform the one of its index. Throws `notFound`.
+   */
+  find(ref: string, platform?: Platform): Image {
+    const image = this.#find(ref);
+    if (platform === undefined || fitsPlatform(platform, image)) return image;
+    const target = this.targetOf(ref, image);
+    const entries = target === undefined ? [] : this.documents.manifestsBelow(target);
+    if (entries.length < 2) checkPlatform(image, ref, platform);
+    const other = this.platformsBelow(target ?? '').find((each) => fitsPlatform(platform, each));
+    return other ?? notProvided(ref, platform);
+  }
+
+  #find(ref: string): Image {
     const byId = this.get(ref) ?? this.get(`sha256:${ref}`);
     if (byId !== undefined) return byId;
     if (/^sha256:[0-9a-f]*$/.test(ref)) return this.#byPrefix(ref) ?? notFound(ref);
@@ -77,10 +100,51 @@ export class ImageStore {
     return new Set([...this.#images.ids(), ...this.#images.idsSetAside()]);
   }
 
-  /** The image with exactly this name; a digest overrides the tag. */
-  named({ repository, tag, digest }: Reference): Image | undefined {
-    const found = this.#names.get(nameOf(digest === undefined ? { repository, tag } : { repository, digest }));
-    return found && this.get(found.imageId);
+  /** The image with exactly this name; a digest overrides the tag. With a platform that of its index. */
+  named(reference: Reference, platform?: Platform): Image | undefined {
+    const found = this.#nameRecord(reference);
+    const image = found && this.get(found.imageId);
+    if (image === undefined || platform === undefined || fitsPlatform(platform, image)) return image;
+    return this.platformsBelow(targetOf(found!) ?? '').find((each) => fitsPlatform(platform, each));
+  }
+
+  /** Digest of the document that a client means, kept or not: that of the name, or of an id's first name. */
+  targetOf(ref: string, image: Image): string | undefined {
+    if (this.isId(image, ref)) return this.#firstTarget(image.id);
+    return this.namedTarget(withDefaultTag(parseReference(ref)));
+  }
+
+  /** Digest of the document behind exactly this name. */
+  namedTarget(reference: Reference): string | undefined {
+    const found = this.#nameRecord(reference);
+    return found && targetOf(found);
+  }
+
+  /** The images of the platforms below a document that are here, in the order of their index. */
+  platformsBelow(target: string): Image[] {
+    return this.documents.imagesBelow(target).flatMap((id) => this.get(id) ?? []);
+  }
+
+  /** An image, and those of other platforms that share an index with it. */
+  withPlatforms(image: Image): Image[] {
+    const ids = new Set([image.id]);
+    for (const digest of this.documents.above(image.id))
+      for (const each of this.platformsBelow(digest)) ids.add(each.id);
+    return [...ids].flatMap((id) => this.get(id) ?? []);
+  }
+
+  /** Whether the image only belongs to indexes of which another platform stands for the name. */
+  isOtherPlatform(id: string): boolean {
+    return this.#names.in('image', id).length === 0 && this.referencesOf(id).length > 0;
+  }
+
+  #nameRecord({ repository, tag, digest }: Reference): NameRecord | undefined {
+    return this.#names.get(nameOf(digest === undefined ? { repository, tag } : { repository, digest }));
+  }
+
+  #firstTarget(id: string): string | undefined {
+    const names = this.#names.in('image', id);
+    return targetOf(names.find(({ target }) => target !== undefined) ?? names[0] ?? {});
   }
 
   /** Whether `ref` is an image's id or a prefix of it, not a name. */
@@ -89,10 +153,11 @@ export class ImageStore {
     return image.id.startsWith(`sha256:${hex}`);
   }
 
-  /** An image's names in their short form, sorted: those with a tag and those with a digest. */
+  /** An image's names, sorted by their short form: those with a tag and those with a digest, also those of its indexes. */
   referencesOf(id: string): Reference[] {
-    return this.#names
-      .in('image', id)
+    const names = new Set(this.#names.in('image', id));
+    for (const digest of this.documents.above(id)) for (const name of this.#names.in('target', digest)) names.add(name);
+    return [...names]
       .map(({ repository, tag, digest }) => ({ repository, tag, digest }))
       .toSorted((a, b) => (familiarReference(a) < familiarReference(b) ? -1 : 1));
   }
@@ -164,10 +229,26 @@ export class ImageStore {
     return children.filter(({ isBuiltHere }) => isBuiltHere === true).map((record) => this.#imageOf(record));
   }
 
-  /** Gives an image a name, and removes the name from the image that had it. A name has a tag or a digest. */
-  refer(reference: Reference, imageId: string): void {
+  /**
+   * Gives an image a name, and removes the name from the image that had it. A name has a tag or a digest; a tag may stand
+   * for a kept document.
+   */
+  refer(reference: Reference, imageId: string, target?: string): void {
     if (!this.#images.has(imageId)) notFound(imageId);
-    this.#names.put({ ...reference, name: nameOf(reference), imageId });
+    const name = nameOf(reference);
+    this.#db.transaction(() => {
+      const before = this.#names.get(name);
+      const isKept = target !== undefined && this.documents.get(target) !== undefined;
+      const after = { ...reference, name, imageId, ...(isKept && reference.digest === undefined && { target }) };
+      if (before?.imageId !== imageId || before.target !== after.target) this.#names.put(after);
+      if (before !== undefined) this.#release(targetOf(before));
+      this.#chooseImages(targetOf({ digest: reference.digest, ...(isKept && { target }) }));
+    });
+  }
+
+  /** Keeps documents for the names that the caller then gives in the same transaction. */
+  keepDocuments(documents: readonly ImageDocument[]): void {
+    for (const document of documents) this.documents.keep(document);
   }
 
   /** Records when a client last gave the image a name. */
@@ -181,17 +262,58 @@ export class ImageStore {
 
   /** Removes a name. */
   unrefer(reference: Reference): void {
-    this.#names.delete(nameOf(reference));
+    this.#db.transaction(() => {
+      const name = this.#nameRecord(reference);
+      this.#names.delete(nameOf(reference));
+      this.#release(name && targetOf(name));
+    });
   }
 
-  /** Removes an image and its names, in one commit with `also`; the chain ids of the layers that went with it. */
+  /**
+   * Removes an image in one commit with `also`, and its names unless they have other platforms; the chain ids of the
+   * layers that went with it.
+   */
   delete(id: string, also: () => void): string[] {
     this.#db.transaction(() => {
-      for (const { name } of this.#names.in('image', id)) this.#names.delete(name);
+      const targets = new Set(this.documents.above(id));
+      for (const { digest } of this.documents.ofImage(id)) this.documents.delete(digest);
       this.#images.delete(id);
+      for (const target of targets) this.#chooseImages(target);
+      for (const name of this.#names.in('image', id)) {
+        this.#names.delete(name.name);
+        targets.add(targetOf(name) ?? '');
+      }
+      for (const target of targets) this.#release(target);
       also();
     });
     return this.#layers.release(id);
+  }
+
+  /** At the daemon's start: removes documents that an older daemon has left without a name. */
+  reconcile(): void {
+    this.#db.transaction(() => {
+      for (const { digest } of this.documents.all()) this.#release(digest);
+    });
+  }
+
+  /** Gives the names of a document the image that stands for it now. */
+  #chooseImages(target: string | undefined): void {
+    if (target === undefined) return;
+    const platforms = this.platformsBelow(target);
+    const chosen = platforms.find((each) => fitsPlatform(HOST_PLATFORM, each)) ?? platforms[0];
+    if (chosen === undefined) return;
+    for (const name of this.#names.in('target', target)) {
+      if (name.imageId !== chosen.id) this.#names.put({ ...name, imageId: chosen.id });
+    }
+  }
+
+  /** Removes a document that neither a name nor a kept index needs, and then those below it. */
+  #release(digest: string | undefined): void {
+    if (digest === undefined || this.documents.get(digest) === undefined) return;
+    if (this.#names.in('target', digest).length > 0 || this.documents.parentsOf(digest).size > 0) return;
+    const below = this.documents.partsOf(digest);
+    this.documents.delete(digest);
+    for (const part of below) this.#release(part);
   }
 
   #byPrefix(prefix: string): Image | undefined {

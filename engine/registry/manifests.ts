@@ -33,7 +33,14 @@ const ImageManifest = Type.Object({
 });
 export type ImageManifest = Static<typeof ImageManifest>;
 
-const IndexEntry = Type.Intersect([Descriptor, Type.Object({ platform: Nullable(Platform) })]);
+const IndexEntry = Type.Intersect([
+  Descriptor,
+  Type.Object({
+    platform: Nullable(Platform),
+    annotations: Nullable(Type.Record(Type.String(), Type.String())),
+    artifactType: Nullable(Type.String()),
+  }),
+]);
 const ImageIndex = Type.Object({
   schemaVersion: Type.Literal(2),
   mediaType: Nullable(Type.String()),
@@ -47,8 +54,8 @@ export const DOCKER_CONFIG = 'application/vnd.docker.container.image.v1+json';
 export const PLUGIN_CONFIG = 'application/vnd.docker.plugin.v1+json';
 export const DOCKER_LAYER = 'application/vnd.docker.image.rootfs.diff.tar.gzip';
 const DOCKER_LIST = 'application/vnd.docker.distribution.manifest.list.v2+json';
-const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
-const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
+export const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
+export const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
 
 export const ACCEPTED = [DOCKER_MANIFEST, OCI_MANIFEST, DOCKER_LIST, OCI_INDEX, OLD_SIGNED_MANIFEST].join(', ');
 
@@ -65,7 +72,12 @@ const UNTYPED: ReadonlySet<string> = new Set(['', 'application/json']);
 const checkedManifest = lazyCheck(ImageManifest);
 const checkedIndex = lazyCheck(ImageIndex);
 
-export type Manifest = { digest: string } & ({ image: ImageManifest } | { index: ImageIndex } | { old: OldManifest });
+/** A document of a registry, with the bytes that its digest is of. */
+export type Manifest = { digest: string; mediaType: string; bytes: Buffer } & (
+  | { image: ImageManifest }
+  | { index: ImageIndex }
+  | { old: OldManifest }
+);
 
 /** The kinds of manifests by the media types of their configuration. */
 export type Artifact = 'image' | 'plugin';
@@ -89,16 +101,39 @@ export function parseManifest(
   if (expected !== undefined && digest !== expected) {
     throw new RegistryError(`manifest verification failed for digest ${expected}`);
   }
-  if (isOld && wanted === 'image') return { digest, old: parseOldManifest(signed, digest) };
+  if (isOld && wanted === 'image') {
+    return { digest, mediaType: contentType, bytes: signed, old: parseOldManifest(signed, digest) };
+  }
   const json = parseJson(bytes);
   const type = typeof json.mediaType === 'string' && json.mediaType !== '' ? json.mediaType : contentType;
-  if (type === DOCKER_LIST || type === OCI_INDEX) return { digest, index: checkDocument(checkedIndex, json, digest) };
-  if (type === DOCKER_MANIFEST || type === OCI_MANIFEST) {
+  const described = { digest, mediaType: type, bytes: signed };
+  if (isIndex(type)) return { ...described, index: checkDocument(checkedIndex, json, digest) };
+  if (isManifest(type)) {
     const image = checkDocument(checkedManifest, json, digest);
     checkTypes(image, CONFIGS[wanted]);
-    return { digest, image };
+    return { ...described, image };
   }
   throw new RegistryError(`unsupported manifest media type: ${JSON.stringify(type)}`);
+}
+
+/** Whether a document with this media type lists others. */
+export function isIndex(mediaType: string): boolean {
+  return mediaType === DOCKER_LIST || mediaType === OCI_INDEX;
+}
+
+/** Whether a document with this media type describes one image, or an attestation. */
+export function isManifest(mediaType: string): boolean {
+  return mediaType === DOCKER_MANIFEST || mediaType === OCI_MANIFEST;
+}
+
+/** The entries of an index. Throws `RegistryError` for anything else. */
+export function readIndex(text: string, digest: string): readonly IndexEntry[] {
+  return checkDocument(checkedIndex, parseJson(Buffer.from(text)), digest).manifests;
+}
+
+/** The configuration and the layers of a manifest, also of one that describes no image, such as an attestation. */
+export function readManifest(text: string, digest: string): ImageManifest {
+  return checkDocument(checkedManifest, parseJson(Buffer.from(text)), digest);
 }
 
 /** The manifest of an image, with the same bytes as docker's. */

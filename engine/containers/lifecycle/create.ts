@@ -3,7 +3,7 @@ import { hostname as hostName } from 'node:os';
 import type { Engine } from '../../engine.ts';
 import { detectCgroups } from '../../host/cgroups/cgroups.ts';
 import { limitSupport } from '../../host/cgroups/limit-support.ts';
-import { checkPlatform, type Platform } from '../../images/configuration/platform.ts';
+import type { Platform } from '../../images/configuration/platform.ts';
 import type { Image, ImageStore } from '../../images/store.ts';
 import { append } from '../../lib/append.ts';
 import { EngineError } from '../../lib/errors.ts';
@@ -113,8 +113,7 @@ function checkCreation(
 ): Checked {
   const id = newId();
   const body = withCountedMac(read);
-  const image = findImage(engine.images, body.Image ?? '');
-  checkPlatform(image, body.Image ?? '', platform);
+  const image = findImage(engine.images, body.Image ?? '', platform);
   const complete = completeHostConfig(withNetworkByName(engine.networks, hostConfigOf(body)), {
     logDriver: engine.config.logDriver,
     logOpts: engine.config.logOpts,
@@ -183,9 +182,9 @@ function withImage(images: ImageStore, mount: MountPoint): MountPoint {
   return mount.type === 'image' ? { ...mount, imageId: images.find(mount.name ?? '').id } : mount;
 }
 
-function findImage(images: ImageStore, ref: string): Image {
+function findImage(images: ImageStore, ref: string, platform: Platform | undefined): Image {
   if (ref === '') throw new EngineError('invalid', 'No image was specified');
-  return images.find(ref);
+  return images.find(ref, platform);
 }
 
 function nameOf(containers: ContainerStore, wanted: string | undefined): string {

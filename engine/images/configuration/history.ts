@@ -7,8 +7,7 @@ type Needs = Pick<Engine, 'images' | 'layers'>;
 export type HistoryStep = HistoryEntry & { sizeBytes: number; imageId: string | undefined; tags: string[] };
 
 /** The steps that made an image, newest first. The newest step of each ancestor has that image's id. */
-export function imageHistory(engine: Needs, ref: string): HistoryStep[] {
-  const image = engine.images.find(ref);
+export function imageHistory(engine: Needs, image: Image): HistoryStep[] {
   const chain = [...image.layers];
   const steps = image.history.map((entry): HistoryStep => {
     const chainId = entry.emptyLayer ? undefined : chain.shift();

@@ -31,6 +31,9 @@ const ARCHITECTURES: ReadonlyMap<string, { architecture: string; variant?: strin
 /** Empty values, as clients in languages with such a value write them. */
 const EMPTY: ReadonlySet<string> = new Set(['', 'null', '[]', '{}']);
 
+/** This machine's platform. */
+export const HOST_PLATFORM: Platform = { os: 'linux', architecture: goArchitecture(), variant: '' };
+
 /** Undefined for an empty text: any platform. Throws `invalid`. */
 export function parsePlatform(text: string | undefined): Platform | undefined {
   if (text === undefined || EMPTY.has(text)) return undefined;
@@ -93,4 +96,10 @@ export function checkPlatform(
     `image with reference ${ref} was found but does not match the specified platform: ` +
       `wanted ${platformText(wanted)}, actual: ${own}`,
   );
+}
+
+/** Throws `notFound` for an index without an image of this platform. */
+export function notProvided(ref: string, wanted: Platform): never {
+  const text = `image with reference ${ref} was found but does not provide the specified platform (${platformText(wanted)})`;
+  throw new EngineError('notFound', text);
 }

@@ -22,22 +22,30 @@ type Conflict = { hard: boolean; why: string };
  */
 export function deleteImage(engine: Needs, ref: string, { force, noprune }: Options): Removal[] {
   const image = engine.images.find(ref);
+  const platforms = engine.images.withPlatforms(image);
   const removals: Removal[] = [];
-  if (engine.images.isId(image, ref)) {
-    refuseIf(conflictOf(engine, image, { force, names: !hasOneName(engine, image) }), image);
+  const isId = engine.images.isId(image, ref);
+  if (isId) {
+    refuseIf(conflictOf(engine, platforms, { force, names: !hasOneName(engine, image) }), image);
   } else {
-    const hasNames = untag(engine, image, withDefaultTag(parseReference(ref)), force, removals);
+    untag(engine, image, withDefaultTag(parseReference(ref)), force, removals);
+    const nameless = platforms.filter(({ id }) => engine.images.referencesOf(id).length === 0);
     // The request was for the name only: an image that is still needed stays, without a name.
-    if (hasNames || conflictOf(engine, image, { force, names: false }) !== undefined) return removals;
+    if (conflictOf(engine, nameless, { force, names: false }) !== undefined) return removals;
   }
-  remove(engine, image, removals);
-  if (!noprune) pruneParents(engine, image.parentId, removals);
+  for (const each of platforms) {
+    const hasNames = engine.images.referencesOf(each.id).length > 0;
+    // Another platform may have names of its own, or belong to a further index.
+    if (hasNames && !(isId && each === image)) continue;
+    remove(engine, each, removals);
+    if (!noprune) pruneParents(engine, each.parentId, removals);
+  }
   return removals;
 }
 
-/** Removes one name; returns whether the image has others. */
-function untag(engine: Needs, image: Image, wanted: Reference, force: boolean, removals: Removal[]): boolean {
-  const user = engine.imageUsage.usedBy(image.id)[0];
+/** Removes one name, and digests that belong to it. */
+function untag(engine: Needs, image: Image, wanted: Reference, force: boolean, removals: Removal[]): void {
+  const user = engine.images.withPlatforms(image).flatMap(({ id }) => engine.imageUsage.usedBy(id))[0];
   if (!force && user !== undefined && engine.images.referencesOf(image.id).length === 1) {
     const name = familiarReference(wanted).replace(/:latest$/, '');
     throw new EngineError(
@@ -54,16 +62,16 @@ function untag(engine: Needs, image: Image, wanted: Reference, force: boolean, r
     // Digests belong to the tags of their repository, and go with the last of them.
     for (const name of sameRepository) takeName(engine, image, name, removals);
   }
-  return engine.images.referencesOf(image.id).length > 0;
 }
 
 function conflictOf(
   engine: Needs,
-  image: Image,
+  platforms: readonly Image[],
   { force, names }: { force: boolean; names: boolean },
 ): Conflict | undefined {
-  if (engine.images.childrenOf(image.id).length > 0) return { hard: true, why: 'image has dependent child images' };
-  const users = engine.imageUsage.usedBy(image.id);
+  const hasChildren = platforms.some(({ id }) => engine.images.childrenOf(id).length > 0);
+  if (hasChildren) return { hard: true, why: 'image has dependent child images' };
+  const users = platforms.flatMap(({ id }) => engine.imageUsage.usedBy(id));
   const running = users.find((user) => user.running);
   if (running !== undefined) {
     return { hard: true, why: `image is being used by running container ${shortId(running.id)}` };
@@ -108,7 +116,7 @@ function remove(engine: Needs, image: Image, removals: Removal[]): void {
 function pruneParents(engine: Needs, parentId: string | undefined, removals: Removal[]): void {
   const parent = parentId === undefined ? undefined : engine.images.get(parentId);
   if (parent === undefined || engine.images.referencesOf(parent.id).length > 0) return;
-  if (conflictOf(engine, parent, { force: false, names: false }) !== undefined) return;
+  if (conflictOf(engine, [parent], { force: false, names: false }) !== undefined) return;
   remove(engine, parent, removals);
   pruneParents(engine, parent.parentId, removals);
 }

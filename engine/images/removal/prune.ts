@@ -19,6 +19,7 @@ export async function pruneImages(engine: Needs, { filters, matches }: PruneFilt
   const slices = new Slices();
   for (const image of engine.images.all()) {
     if (slices.isOver) await slices.pause();
+    if (engine.images.isOtherPlatform(image.id)) continue; // it goes with the image that stands for its index
     if (!matches({ labels: image.config.Labels, createdAt: image.createdAt })) continue;
     for (const ref of removable(engine, image, isThorough)) {
       for (const removal of deletedUnlessUsed(engine, ref)) {

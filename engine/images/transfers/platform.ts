@@ -1,32 +1,46 @@
 import { RegistryError } from '../../registry/errors.ts';
-import type { ImageManifest, Manifest } from '../../registry/manifests.ts';
+import type { ImageManifest, IndexEntry, Manifest } from '../../registry/manifests.ts';
 import type { OldManifest } from '../../registry/old-manifest.ts';
 import type { Repository } from '../../registry/repository.ts';
-import { goArchitecture } from '../configuration/architecture.ts';
-import { fitsPlatform, platformText, type Platform } from '../configuration/platform.ts';
-
-const DEPTH = 4;
+import { fitsPlatform, HOST_PLATFORM, platformText, type Platform } from '../configuration/platform.ts';
+import { isPseudoImage } from '../manifests/attestation.ts';
+import { MAX_INDEX_DEPTH } from '../manifests/documents.ts';
 
 type Wanted = Readonly<{ platform?: Platform | undefined; signal: AbortSignal }>;
+
+/** The manifest of a platform, below all the indexes that lead to it. */
+type Found = Readonly<{ manifest: ImageManifest | OldManifest; path: readonly Manifest[] }>;
 
 /** The manifest of a platform, by default this machine's; indexes may be nested, to a limit. */
 export async function manifestFor(
   repository: Repository,
   manifest: Manifest,
   wanted: Wanted,
-  seen: ReadonlySet<string> = new Set(),
-): Promise<ImageManifest | OldManifest> {
-  if ('image' in manifest) return manifest.image;
-  if ('old' in manifest) return manifest.old;
-  if (seen.has(manifest.digest)) throw new RegistryError(`the index ${manifest.digest} contains itself`);
-  if (seen.size === DEPTH) throw new RegistryError(`indexes are nested deeper than ${DEPTH}`);
-  const host = { os: 'linux', architecture: goArchitecture(), variant: '' };
-  const platform = wanted.platform ?? host;
-  // Attestations and the like have the platform `unknown`. An entry without a platform is tried.
-  const [entry] = manifest.index.manifests.filter((each) => !each.platform || fitsPlatform(platform, each.platform));
-  if (entry === undefined) {
-    throw new RegistryError(`no matching manifest for ${platformText(platform)} in the manifest list entries`);
+  above: readonly Manifest[] = [],
+): Promise<Found> {
+  const path = [...above, manifest];
+  if ('image' in manifest) return { manifest: manifest.image, path };
+  if ('old' in manifest) return { manifest: manifest.old, path };
+  if (above.some(({ digest }) => digest === manifest.digest)) {
+    throw new RegistryError(`the index ${manifest.digest} contains itself`);
   }
+  if (above.length === MAX_INDEX_DEPTH) throw new RegistryError(`indexes are nested deeper than ${MAX_INDEX_DEPTH}`);
+  const entry = entryFor(manifest.index.manifests, wanted.platform ?? HOST_PLATFORM);
   const inner = await repository.manifest(entry.digest, wanted.signal);
-  return await manifestFor(repository, inner, wanted, new Set([...seen, manifest.digest]));
+  if (inner.bytes.length !== entry.size && !('old' in inner)) {
+    throw new RegistryError(
+      `the manifest ${entry.digest} has ${inner.bytes.length} bytes; its index says ${entry.size}`,
+    );
+  }
+  return await manifestFor(repository, inner, wanted, path);
+}
+
+/** An entry of the platform; else the first one without any, which is tried. */
+function entryFor(entries: readonly IndexEntry[], platform: Platform): IndexEntry {
+  const images = entries.filter((entry) => !isPseudoImage(entry));
+  const entry =
+    images.find((each) => each.platform && fitsPlatform(platform, each.platform)) ??
+    images.find((each) => !each.platform);
+  if (entry !== undefined) return entry;
+  throw new RegistryError(`no matching manifest for ${platformText(platform)} in the manifest list entries`);
 }

@@ -2,11 +2,12 @@ import type { Engine } from '../../engine.ts';
 import { sha256 } from '../../layers/chain-id.ts';
 import { parseBoundedJson, UnboundedJsonError } from '../../lib/bounded-json.ts';
 import { RegistryError } from '../../registry/errors.ts';
-import type { Descriptor, ImageManifest } from '../../registry/manifests.ts';
+import { isIndex, type Descriptor, type ImageManifest, type Manifest } from '../../registry/manifests.ts';
 import type { OldManifest } from '../../registry/old-manifest.ts';
 import type { Repository } from '../../registry/repository.ts';
 import { parseImage } from '../configuration/image-json.ts';
-import { checkPlatform, fitsPlatform, type Platform } from '../configuration/platform.ts';
+import { checkPlatform, HOST_PLATFORM, type Platform } from '../configuration/platform.ts';
+import { documentOf } from '../manifests/documents.ts';
 import { familiarReference, type Reference } from '../names/reference.ts';
 import type { Report } from '../progress.ts';
 import type { Image } from '../store.ts';
@@ -34,26 +35,26 @@ export async function pullImage(
   { report, signal, platform }: Options,
 ): Promise<boolean> {
   const told = reference.digest ?? (await repository.digestOf(reference.tag!, signal));
-  const found = told === undefined ? undefined : wholeImage(engine, { repository: reference.repository, digest: told });
-  const known = found !== undefined && (platform === undefined || fitsPlatform(platform, found)) ? found : undefined;
+  const known = told === undefined ? undefined : wholeImage(engine, reference.repository, told, platform);
   const from = { status: `Pulling from ${repository.path}`, id: idOf(reference) };
   if (known !== undefined) {
     report(from);
-    const isNew = name(engine, known.id, reference, told!);
+    const isNew = name(engine, known.id, reference, { digest: told!, path: [] });
     report({ status: `Digest: ${told}` });
     return isNew;
   }
   const manifest = await repository.manifest(told ?? reference.tag!, signal);
   report(from);
-  const id = await bring(
+  const chosen = await manifestFor(repository, manifest, { platform, signal });
+  const isNew = await bring(
     engine,
     repository,
-    await manifestFor(repository, manifest, { platform, signal }),
+    chosen.manifest,
     { report, signal, platform, fullName: reference.repository },
-    (id) => name(engine, id, reference, manifest.digest),
+    (id) => name(engine, id, reference, { digest: manifest.digest, path: chosen.path }),
   );
   report({ status: `Digest: ${manifest.digest}` });
-  return id;
+  return isNew;
 }
 
 /** A digest pull shows the whole name, others the tag. */
@@ -61,9 +62,18 @@ function idOf(reference: Reference): string {
   return reference.digest === undefined ? reference.tag! : familiarReference(reference);
 }
 
-/** An image with all of its files. */
-function wholeImage({ blobs, images, layers }: Needs, reference: Reference): Image | undefined {
-  const image = images.named(reference);
+/** The image behind a digest, with all of its files; undefined also where an older daemon kept no document. */
+function wholeImage(
+  { blobs, images, layers }: Needs,
+  repository: string,
+  digest: string,
+  platform: Platform | undefined,
+): Image | undefined {
+  const kept = images.documents.get(digest);
+  if (kept === undefined) return undefined;
+  // Another platform stands for an index as long as this machine's is missing.
+  const wanted = platform ?? (isIndex(kept.mediaType) ? HOST_PLATFORM : undefined);
+  const image = images.named({ repository, digest }, wanted);
   const isWhole = image?.layers.every((chainId) => {
     const layer = layers.get(chainId);
     return layer !== undefined && layers.folders.isWhole(layer) && blobs.has(layer.blob);
@@ -141,13 +151,25 @@ function checkedImage(json: string): ReturnType<typeof parseImage> {
   return image;
 }
 
-/** Gives the image the name that was asked for, and the one with its digest; whether it had the former. */
-function name({ images }: Needs, id: string, { repository, tag, digest }: Reference, found: string): boolean {
+type Origin = Readonly<{
+  digest: string;
+  /** The documents from that digest down to the image's manifest. */
+  path: readonly Manifest[];
+}>;
+
+/** Gives the image the name that was asked for, and the one with its digest; whether the former stood for another one. */
+function name({ images }: Needs, id: string, { repository, tag, digest }: Reference, origin: Origin): boolean {
   const asked = digest === undefined ? { repository, tag } : { repository, digest };
-  const isNew = images.named(asked)?.id !== id;
-  if (isNew) images.refer(asked, id);
-  const byDigest = { repository, digest: found };
-  if (images.named(byDigest)?.id !== id) images.refer(byDigest, id);
+  const byDigest = { repository, digest: origin.digest };
+  const before = images.named(asked);
+  const target = images.namedTarget(asked);
+  const documents = origin.path.flatMap(
+    (each, at) => documentOf(each, at === origin.path.length - 1 ? id : undefined) ?? [],
+  );
+  images.keepDocuments(documents);
+  const isNew = target === origin.digest ? before === undefined : target !== undefined || before?.id !== id;
+  images.refer(asked, id, origin.digest);
+  if (digest === undefined) images.refer(byDigest, id);
   return isNew;
 }
 

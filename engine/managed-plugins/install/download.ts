@@ -77,7 +77,7 @@ async function withPlugin<T>(
     return await withRegistry(engine, { host, credentials, useMirrors: true, signal }, async (session) => {
       const repository = new Repository(session, path);
       const found = await repository.manifest(reference.digest ?? reference.tag!, signal, 'plugin');
-      const manifest = await manifestFor(repository, found, { signal });
+      const { manifest } = await manifestFor(repository, found, { signal });
       if (!('config' in manifest)) throw new RegistryError('a manifest of schema 1 describes no plugin');
       const text = await repository.config(manifest.config, signal);
       return await use(repository, {
