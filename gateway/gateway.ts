@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { RateLimiter } from '@gantry/limiter/limiter.ts';
 
 import type { TopCallers } from './admin/top-callers.ts';
+import type { OpenDecisions } from './decisions/open-decisions.ts';
 import type { GatewayLog } from './log.ts';
 import type { Counts } from './metrics.ts';
 import type { Policy } from './policy.ts';
@@ -11,6 +12,9 @@ import type { Connection } from './proxy/connections/connection.ts';
 import type { ConnectionsByAddress } from './proxy/connections/connections-by-address.ts';
 import type { LearnedOrigins } from './proxy/headers/cors.ts';
 import type { Upstream } from './proxy/upstream.ts';
+
+/** A proxy's report that a request has ended: of the seconds that the upstream took, where it knows them. */
+export type DecisionEnd = Readonly<{ token: string; seconds: number | undefined }>;
 
 /** The parts of a running gateway. */
 export type Gateway = {
@@ -32,6 +36,9 @@ export type Gateway = {
   readonly heldBytes: HeldBytes;
   /** Bodies that are read to tell a query from a mutation. */
   readonly graphqlBytes: HeldBytes;
+  readonly openDecisions: OpenDecisions;
+  /** Ends a request about which another worker has decided. Undefined: there is none. */
+  readonly endElsewhere: ((end: DecisionEnd) => void) | undefined;
   /** Requests that wait for earlier ones of their connections. */
   pipelined: number;
 };

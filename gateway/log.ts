@@ -92,6 +92,13 @@ export class GatewayLog {
     this.logger.warn({ peer }, 'X-Forwarded-For is not believed: its sender is none of trustProxy');
   }
 
+  /** Somebody asks for decisions who is no proxy of ours. */
+  foreignQuestion(peer: string): void {
+    const repeated = this.#left(`foreign question ${peer}`);
+    if (repeated !== undefined)
+      this.logger.warn({ peer, repeated }, 'a decision is refused: its sender is none of trustProxy');
+  }
+
   noProxyHeader(peer: string): void {
     const repeated = this.#left(`no proxy header ${peer}`);
     if (repeated !== undefined)

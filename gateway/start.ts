@@ -6,8 +6,10 @@ import type { RefusalNote } from '@gantry/limiter/types.ts';
 import { TopCallers } from './admin/top-callers.ts';
 import { overriddenRules, rulesFrom } from './config/rules.ts';
 import type { Config } from './config/schema.ts';
+import { OpenDecisions } from './decisions/open-decisions.ts';
+import { createDecisionServer } from './decisions/server.ts';
 import { keepGarbageYoung } from './garbage.ts';
-import type { Gateway } from './gateway.ts';
+import type { DecisionEnd, Gateway } from './gateway.ts';
 import type { GatewayLog } from './log.ts';
 import { newCounts } from './metrics.ts';
 import type { Service } from './operator.ts';
@@ -22,17 +24,24 @@ import { openUpstream, sameUpstream } from './proxy/upstream.ts';
 export type LocalService = Service & {
   /** Records a refusal of another process. */
   noteRefusal(note: RefusalNote): void;
+  /** Ends a request of a proxy, if this process has decided about it. */
+  endDecision(end: DecisionEnd): void;
 };
 
-/**
- * Builds the parts of a gateway in this process and opens the listeners. It disposes the store at its end. `tellOthers`
- * is called with refusals, where a ban is configured that other processes must know of.
- */
+/** The other processes of a gateway. */
+export type OtherWorkers = Readonly<{
+  /** They must know of a refusal where a ban is configured. */
+  refused(note: RefusalNote): void;
+  /** One of them may have decided about this request. */
+  ended(end: DecisionEnd): void;
+}>;
+
+/** Builds the parts of a gateway in this process and opens the listeners. It disposes the store at its end. */
 export async function startGateway(
   config: Config,
   log: GatewayLog,
   store: LimitStore,
-  tellOthers?: (note: RefusalNote) => void,
+  others?: OtherWorkers,
 ): Promise<LocalService> {
   keepGarbageYoung();
   await using undo = new AsyncDisposableStack();
@@ -48,7 +57,7 @@ export async function startGateway(
         else log.storeAway(error);
       },
       reportShadow: (limit, caller, endpoint) => log.shadow(limit, caller, endpoint),
-      ...(tellOthers === undefined ? {} : { reportRefusal: tellOthers }),
+      ...(others === undefined ? {} : { reportRefusal: (note) => others.refused(note) }),
     }),
   );
   const gateway: Gateway = {
@@ -64,13 +73,16 @@ export async function startGateway(
     origins: new LearnedOrigins(),
     heldBytes: new HeldBytes(),
     graphqlBytes: new HeldBytes(),
+    openDecisions: undo.use(new OpenDecisions()),
+    endElsewhere: others?.ended,
     pipelined: 0,
     topCallers: undo.use(new TopCallers()),
   };
   undo.defer(async () => await gateway.upstream.pool.destroy());
   undo.defer(async () => await gateway.policy.introspection?.close());
-  const listeners = undo.use(await Listeners.open(gateway, config));
+  const listeners = undo.use(await Listeners.open(gateway, config, () => createDecisionServer(gateway)));
   undo.defer(async () => await listeners.drain(gateway.policy.config.timeouts.drainMs));
+  if (listeners.decisions !== undefined) log.logger.info({ address: listeners.decisions }, 'proxies are answered');
   const parts = undo.move();
   return {
     addresses: listeners.addresses,
@@ -87,6 +99,7 @@ export async function startGateway(
       top: async () => gateway.topCallers.list(),
     },
     noteRefusal: (note) => limiter.noteRefusal(note),
+    endDecision: ({ token, seconds }) => void gateway.openDecisions.end(token, seconds),
     reload: async (next) => reload(gateway, listeners, next),
     [Symbol.asyncDispose]: async () => await parts.disposeAsync(),
   };

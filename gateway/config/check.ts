@@ -20,6 +20,7 @@ export function crossCheck(config: Config): Problem[] {
   const problems: Problem[] = [];
   const wrong = (path: Path, message: string): void => void problems.push({ path, message });
   checkListen(config, wrong);
+  checkDecisions(config, wrong);
   checkStore(config, wrong);
   for (const [index, range] of config.trustProxy.entries()) {
     const problem = cidrProblem(range);
@@ -71,6 +72,17 @@ function checkListen({ listen, workers, admin, tls }: Config, wrong: Wrong): voi
   if (address === undefined || 'path' in address || 'tls' in address) {
     wrong(['admin', 'metrics'], `address:port is expected, not "${admin.metrics}"`);
   }
+}
+
+function checkDecisions({ decisions, trustProxy, workers }: Config, wrong: Wrong): void {
+  if (decisions === undefined) return;
+  if (trustProxy.length === 0) wrong(['decisions'], 'only proxies of trustProxy may ask, and there are none');
+  if (decisions.listen === undefined) return;
+  const path = ['decisions', 'listen'];
+  const address = listenAddress(decisions.listen);
+  if (address === undefined || 'tls' in address)
+    wrong(path, `address:port or unix:/path is expected, not "${decisions.listen}"`);
+  else if (workers > 1 && 'path' in address) wrong(path, 'several workers can share a port, but not a Unix socket');
 }
 
 /** The page has no password: only clients on this machine may connect. */

@@ -1,7 +1,7 @@
 import { CATEGORIES, LIMITS } from '@gantry/limiter/types.ts';
 import { type Static, Type } from 'typebox';
 
-import { ClientAddress, Listen, Sizes, Timeouts, Tls } from './settings/connections.ts';
+import { ClientAddress, Decisions, Listen, Sizes, Timeouts, Tls } from './settings/connections.ts';
 import { Credentials, Identities, Introspection, Network, Override } from './settings/identities.ts';
 import { CategorySettings, Cost, Limits, Secondary, ShadowRoute } from './settings/limits.ts';
 import { Store } from './settings/store.ts';
@@ -35,6 +35,7 @@ export const Config = Type.Object(
     }),
     trustProxy: list('addresses or CIDR ranges of proxies that are believed'),
     clientAddress: ClientAddress,
+    decisions: Type.Optional(Decisions),
     limits: Limits,
     categories: Type.Object(
       Object.fromEntries(CATEGORIES.map((name) => [name, CategorySettings])) as {

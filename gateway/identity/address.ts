@@ -43,12 +43,15 @@ export class TrustedProxies {
   /** They name it in X-Forwarded-For, a list; else in a header with one address. */
   readonly usesList: boolean;
   readonly #ranges: AddressRanges;
-  readonly #header: string;
+  /** The name of that header, as it is written in the settings. */
+  readonly header: string;
+  readonly #key: string;
   readonly #hops: number | undefined;
 
   constructor(ranges: readonly string[], { header, hops }: Pick<Config['clientAddress'], 'header' | 'hops'>) {
     this.#ranges = new AddressRanges(ranges);
-    this.#header = header.toLowerCase();
+    this.header = header;
+    this.#key = header.toLowerCase();
     this.#hops = hops;
     this.usesList = isForwardedFor(header);
   }
@@ -57,9 +60,13 @@ export class TrustedProxies {
     return this.#ranges.has(address);
   }
 
+  namesClient(headers: IncomingHttpHeaders): boolean {
+    return headers[this.#key] !== undefined;
+  }
+
   /** Finds the sender's address. A header that names none leaves the proxy's own. */
   clientOf(peer: string, headers: IncomingHttpHeaders): string {
-    const value = headers[this.#header];
+    const value = headers[this.#key];
     if (value === undefined || !this.trusts(peer)) return peer;
     if (!this.usesList) return addressIn(String(value).trim()) ?? peer;
     return this.#hops === undefined

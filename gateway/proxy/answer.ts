@@ -7,6 +7,11 @@ import { settleCost } from './headers/answer-cost.ts';
 import { pushCorsHeaders } from './headers/cors.ts';
 import { pushIetfHeaders, pushRateHeaders } from './headers/headers.ts';
 
+/** Names an admitted request whose end its proxy reports. */
+export const TOKEN_HEADER = 'x-gantry-decision';
+/** The body once more, for proxies that pass on nothing of an answer but its headers: nginx. */
+export const BODY_HEADER = 'x-gantry-body';
+
 type Message = Readonly<{ status: number; statusText?: string; body: string }>;
 type OwnAnswer = Message & Readonly<{ headers?: readonly string[] }>;
 
@@ -52,8 +57,20 @@ export function answerRefusal(exchange: Exchange, refusal: Refusal): void {
   countAnswer(exchange.gateway.counts.ownAnswers, response.status);
 }
 
+/** The decision about a request that a proxy forwards itself: 200, with the headers of the limits for the client. */
+export function answerQuestion(exchange: Exchange, { endSeconds }: NonNullable<Exchange['question']>): void {
+  const { gateway, decision } = exchange;
+  if (endSeconds === undefined || decision?.allowed !== true) return answer(exchange, { status: 200, body: '' });
+  const token = gateway.openDecisions.hold(decision, endSeconds);
+  if (token === undefined) return answerMessage(exchange, 503, 'Too many requests wait for their end.');
+  exchange.shown = decision;
+  exchange.decision = undefined; // it goes on without this answer
+  answer(exchange, { status: 200, headers: [TOKEN_HEADER, token], body: '' });
+}
+
 function writeOwn(exchange: Exchange, own: Message, headers: string[]): void {
-  const { res, req, gateway, connection, upgrade, expectsContinue } = exchange;
+  const { res, gateway, connection, upgrade, expectsContinue, question } = exchange;
+  if (question !== undefined && own.body !== '') headers.push(BODY_HEADER, toAscii(own.body));
   pushCorsHeaders(headers, exchange);
   const closes = upgrade !== undefined || expectsContinue || gateway.draining || connection.ending;
   if (closes) headers.push('connection', 'close');
@@ -62,5 +79,10 @@ function writeOwn(exchange: Exchange, own: Message, headers: string[]): void {
   // An undefined reason phrase is the status's own.
   if (own.statusText === undefined) res.writeHead(own.status, headers);
   else res.writeHead(own.status, own.statusText, headers);
-  res.end(req.method === 'HEAD' || !hasBody ? undefined : own.body);
+  res.end(hasBody ? own.body : undefined); // without it where the client has asked by HEAD
+}
+
+/** JSON as a header may have it. */
+function toAscii(json: string): string {
+  return json.replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

@@ -22,6 +22,8 @@ export type Exchange = {
   readonly expectsContinue: boolean;
   /** The socket and the bytes after the head, when the client asks for an upgrade. */
   readonly upgrade: Readonly<{ socket: Socket; head: Buffer }> | undefined;
+  /** A proxy asks about this request: the answer is the decision. `endSeconds`: it reports the end within this time. */
+  readonly question: Readonly<{ endSeconds: number | undefined }> | undefined;
   caller: Caller;
   target: Target;
   decision: Decision | undefined;

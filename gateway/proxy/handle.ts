@@ -7,7 +7,7 @@ import { identify, Question } from '../identity/identify.ts';
 import { withOverride } from '../policy.ts';
 import { canonicalTarget, type Target } from '../routes/path.ts';
 import type { Route } from '../routes/routes.ts';
-import { answerBug, answerMessage, answerRefusal } from './answer.ts';
+import { answerBug, answerMessage, answerQuestion, answerRefusal } from './answer.ts';
 import { answerUnavailable, askForge, type Found } from './ask-forge.ts';
 import { awaitBody } from './bodies/await-body.ts';
 import { pointsByHead, readGraphql } from './bodies/graphql-body.ts';
@@ -36,7 +36,7 @@ export function handleRequest(
   gateway: Gateway,
   req: IncomingMessage,
   res: ClientResponse,
-  extra: { expectsContinue?: boolean; upgrade?: Exchange['upgrade'] } = {},
+  extra: { expectsContinue?: boolean; upgrade?: Exchange['upgrade']; question?: Exchange['question'] } = {},
 ): void {
   if (req.socket.destroyed) return; // it was read together with the request for which the connection was closed
   const { policy } = gateway;
@@ -53,6 +53,7 @@ export function handleRequest(
     address,
     expectsContinue: extra.expectsContinue ?? false,
     upgrade: extra.upgrade,
+    question: extra.question,
     caller: connection.caller(policy, address),
     target: unread,
     decision: undefined,
@@ -111,7 +112,8 @@ function identified(exchange: Exchange, identity: Found): void | Promise<void> {
       'The path is ambiguous: an encoded slash or a semicolon makes it another one to some servers.',
     );
   if (policy.config.cors !== 'off' && isPreflight(req)) {
-    return admit(exchange, policy.routes.preflight, policy.config.cors === 'own' ? answerPreflight : pass);
+    const isOwn = policy.config.cors === 'own' && exchange.question === undefined;
+    return admit(exchange, policy.routes.preflight, isOwn ? answerPreflight : pass);
   }
   if (identity === 'refused') return admit(exchange, route.endpoint, unauthenticated);
   if (identity === 'unavailable') return admit(exchange, route.endpoint, answerUnavailable);
@@ -123,7 +125,7 @@ function identified(exchange: Exchange, identity: Found): void | Promise<void> {
   return admit(
     exchange,
     gone ? (endpoint.inCore ?? endpoint) : endpoint,
-    route.kind === 'status' ? answerRateLimit : pass,
+    route.kind === 'status' && exchange.question === undefined ? answerRateLimit : pass,
   );
 }
 
@@ -208,7 +210,8 @@ async function passUnlimited(exchange: Exchange): Promise<void> {
 }
 
 function pass(exchange: Exchange): void | Promise<void> {
-  const { req, res, gateway, expectsContinue } = exchange;
+  const { req, res, gateway, expectsContinue, question } = exchange;
+  if (question !== undefined) return answerQuestion(exchange, question);
   if (exchange.upgrade !== undefined) return forwardUpgrade(exchange, exchange.upgrade);
   if (!hasBody(req)) return forward(exchange, undefined);
   if (expectsContinue) res.writeContinue();
@@ -217,6 +220,7 @@ function pass(exchange: Exchange): void | Promise<void> {
 
 /** Forwards it when its body is here, or much of it. */
 async function forwardWith(exchange: Exchange, body: HeldBody): Promise<void> {
+  if (exchange.question !== undefined) return answerQuestion(exchange, exchange.question);
   if (await awaitBody(exchange, body)) forward(exchange, body);
 }
 

@@ -30,6 +30,26 @@ const TLS = { ALPNProtocols: ['http/1.1'], minVersion: 'TLSv1.2' } as const;
 
 /** The HTTP server for clients, not listening yet. Node's parser is strict: ambiguous requests are errors. */
 export function createProxyServer(gateway: Gateway, isTls = false): Server | TlsServer {
+  const handle = (req: IncomingMessage, res: ClientResponse): void => handleRequest(gateway, req, res);
+  // HTTP/2 over a plain connection is not offered: the request is served as it is. So is one with a body, which
+  // would be left unread otherwise, and one before whose answer there are others.
+  const shouldUpgradeCallback = (req: IncomingMessage): boolean =>
+    req.headers.upgrade?.toLowerCase() !== 'h2c' && !hasBody(req) && !isBusy(gateway, req);
+  const server = createHttpServer(gateway, isTls, handle, shouldUpgradeCallback);
+  server.on('checkContinue', (req: IncomingMessage, res: ClientResponse) =>
+    handleRequest(gateway, req, res, { expectsContinue: true }),
+  );
+  takeProxyHeaders(gateway, server, CLIENT_HEADERS_TIMEOUT_MS);
+  return server;
+}
+
+/** A server without a handler for upgrades of its own; `shouldUpgradeCallback` decides about these. */
+export function createHttpServer(
+  gateway: Gateway,
+  isTls: boolean,
+  handle: (req: IncomingMessage, res: ClientResponse) => void,
+  shouldUpgradeCallback: (req: IncomingMessage) => boolean,
+): Server | TlsServer {
   const { timeouts, tls } = gateway.policy.config;
   const options = {
     ServerResponse: ClientResponse,
@@ -38,10 +58,7 @@ export function createProxyServer(gateway: Gateway, isTls = false): Server | Tls
     maxHeaderSize: MAX_HEADER_BYTES,
     connectionsCheckingInterval: Math.min(MAX_CHECK_INTERVAL_MS, Math.max(100, timeouts.requestMs / 4)),
     noDelay: true,
-    // HTTP/2 over a plain connection is not offered: the request is served as it is. So is one with a body, which
-    // would be left unread otherwise, and one before whose answer there are others.
-    shouldUpgradeCallback: (req: IncomingMessage) =>
-      req.headers.upgrade?.toLowerCase() !== 'h2c' && !hasBody(req) && !isBusy(gateway, req),
+    shouldUpgradeCallback,
     optimizeEmptyRequests: true,
   };
   const server =
@@ -50,11 +67,7 @@ export function createProxyServer(gateway: Gateway, isTls = false): Server | Tls
       : createServer(options);
   applyTimeouts(server, gateway.policy.config);
   server.maxHeadersCount = 0; // more headers than a count would be dropped silently; `maxHeaderSize` is the limit
-  const handle = (req: IncomingMessage, res: ClientResponse): void => handleRequest(gateway, req, res);
   server.on('request', handle);
-  server.on('checkContinue', (req: IncomingMessage, res: ClientResponse) =>
-    handleRequest(gateway, req, res, { expectsContinue: true }),
-  );
   server.on('checkExpectation', handle);
   server.on('upgrade', (req: IncomingMessage, _socket: Duplex, head: Buffer) => handleUpgrade(gateway, req, head));
   server.on('connect', (req: IncomingMessage) => handleUpgrade(gateway, req, Buffer.alloc(0)));
@@ -73,7 +86,6 @@ export function createProxyServer(gateway: Gateway, isTls = false): Server | Tls
   });
   server.on('secureConnection', (socket: Socket) => opened(gateway, socket));
   server.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy());
-  takeProxyHeaders(gateway, server, CLIENT_HEADERS_TIMEOUT_MS);
   return server;
 }
 

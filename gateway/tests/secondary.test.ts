@@ -394,6 +394,7 @@ const queries: readonly (readonly [what: string, request: Request, points: numbe
   ['another method with a mutation', { ...graphql('mutation { a }'), method: 'PUT' }, 5],
   ['a compressed body', { ...graphql('{ a }'), headers: { 'content-encoding': 'gzip' } }, 5],
   ['no body', { method: 'POST' }, 5],
+  ['a body of length 0', { method: 'POST', headers: { 'content-length': '0' } }, 5],
   ['GET with a query', { method: 'GET' }, 5],
 ];
 for (const [what, request, points] of queries) {

@@ -10,6 +10,7 @@ import { type TopCaller, topOf } from '../admin/top-callers.ts';
 import { type ListenAddress, listenAddresses } from '../config/listen.ts';
 import { overriddenRules, rulesFrom } from '../config/rules.ts';
 import type { Config } from '../config/schema.ts';
+import type { DecisionEnd } from '../gateway.ts';
 import type { GatewayLog } from '../log.ts';
 import { type Counts, sumOf } from '../metrics.ts';
 import type { Operator, Service } from '../operator.ts';
@@ -162,8 +163,12 @@ class Workers implements Operator {
   /** All workers count the refusals that may lead to a ban. */
   #refused(note: RefusalNote, by: Worker): void {
     this.#bans.note(note);
+    this.#tellOthers(by, 'refused', note);
+  }
+
+  #tellOthers(by: Worker, name: string, argument: unknown): void {
     for (const { worker, channel } of this.#members) {
-      if (worker !== by && worker.isConnected()) channel.notify('refused', note);
+      if (worker !== by && worker.isConnected()) channel.notify(name, argument);
     }
   }
 
@@ -186,6 +191,7 @@ class Workers implements Operator {
         if (batch.asks.length > 0 && worker.isConnected()) channel.notify('verdicts', verdicts);
       },
       refused: (note: RefusalNote) => this.#refused(note, worker),
+      ended: (end: DecisionEnd) => this.#tellOthers(worker, 'ended', end),
       peek: (key: string) => this.#store?.peek(key),
       scan: async () => (this.#store === undefined ? [] : await Array.fromAsync(this.#store.scan())),
       forget: (key: string) => this.#store?.forget(key),

@@ -2,6 +2,7 @@
 import type { RefusalNote } from '@gantry/limiter/types.ts';
 
 import type { Config } from '../config/schema.ts';
+import type { DecisionEnd } from '../gateway.ts';
 import { GatewayLog } from '../log.ts';
 import { type LocalService, startGateway } from '../start.ts';
 import { openStore } from '../store.ts';
@@ -17,12 +18,16 @@ const channel: Channel = new Channel(process as Port, {
   start: async (config: Config) => {
     const log = new GatewayLog(config.log);
     const store = config.store.kind === 'redis' ? await openStore(config, log) : shared;
-    running = await startGateway(config, log, store, (note) => channel.notify('refused', note));
+    running = await startGateway(config, log, store, {
+      refused: (note) => channel.notify('refused', note),
+      ended: (end) => channel.notify('ended', end),
+    });
     return running.addresses;
   },
   ping: () => undefined,
   verdicts: (numbers: readonly number[]) => shared.answered(numbers),
   refused: (note: RefusalNote) => running?.noteRefusal(note),
+  ended: (end: DecisionEnd) => running?.endDecision(end),
   reload: async (config: Config) => await running?.reload(config),
   limited: async () => await running?.operator.limited(),
   caller: async (key: string) => await running?.operator.caller(key),

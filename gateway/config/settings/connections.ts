@@ -12,6 +12,15 @@ export const Tls = Type.Object(
   { ...closed, description: 'the certificate of addresses with tls:, read again with the settings' },
 );
 
+export const Decisions = Type.Object(
+  {
+    listen: Type.Optional(
+      Type.String({ minLength: 1, description: 'address:port or unix:/path that answers at /decide' }),
+    ),
+  },
+  { ...closed, description: 'for proxies of trustProxy that ask about requests and forward these themselves' },
+);
+
 export const ClientAddress = Type.Object(
   {
     header: patterned('^[A-Za-z0-9-]{1,64}$', 'the name of a header', {

@@ -1,5 +1,6 @@
 import { MAX_SCAN_BYTES } from '../../routes/graphql-cost.ts';
 import type { Exchange } from '../exchange.ts';
+import { hasBody } from '../headers/headers.ts';
 import { isMetered } from '../upgrades/graphql-socket.ts';
 import { awaitBody } from './await-body.ts';
 import { HeldBody } from './held-body.ts';
@@ -19,7 +20,7 @@ export function pointsByHead(exchange: Exchange): number | undefined {
   if (req.method !== 'POST') return READS.has(req.method ?? '') && query.length <= 1 ? cost.query : cost.unread;
   const tooLong = Number(req.headers['content-length'] ?? 0) > MAX_SCAN_BYTES;
   const encoded = req.headers['content-encoding'] !== undefined;
-  return tooLong || encoded || query.length > 1 ? cost.unread : undefined;
+  return tooLong || encoded || query.length > 1 || !hasBody(req) ? cost.unread : undefined;
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as timeout } from 'node:timers/promises';
 
-import { listenAddresses } from '../../config/listen.ts';
+import { type ListenAddress, listenAddresses } from '../../config/listen.ts';
 import type { Config } from '../../config/schema.ts';
 import type { Gateway } from '../../gateway.ts';
 import { claimSocketPath } from '../../unix-socket.ts';
@@ -13,6 +13,8 @@ import { applyTimeouts, createProxyServer } from '../server.ts';
 /** The listening sockets of a gateway. Disposing closes them at once; `drain` waits for requests under way. */
 export class Listeners implements AsyncDisposable {
   readonly addresses: string[] = [];
+  /** Address for the questions of proxies. */
+  decisions: string | undefined;
   readonly #gateway: Gateway;
   readonly #servers: Server[] = [];
 
@@ -21,25 +23,33 @@ export class Listeners implements AsyncDisposable {
   }
 
   /** Listens on every configured address. When one fails, the others are closed again. */
-  static async open(gateway: Gateway, { listen, workers }: Config): Promise<Listeners> {
+  static async open(
+    gateway: Gateway,
+    { listen, workers, decisions }: Config,
+    decisionServer: () => Server,
+  ): Promise<Listeners> {
     await using undo = new AsyncDisposableStack();
     const listeners = undo.use(new Listeners(gateway));
     for (const address of listenAddresses(listen)) {
-      if ('path' in address) await claimSocketPath(address.path);
-      const isTls = 'tls' in address;
-      const server = createProxyServer(gateway, isTls);
-      // Each worker has an accept queue of its own, so connections queued for a worker that dies are reset and do not hang.
-      server.listen({ ...address, reusePort: workers > 1 });
-      await once(server, 'listening');
-      listeners.#servers.push(server);
-      // Every local user may connect, as with a port.
-      if ('path' in address) chmodSync(address.path, 0o666);
-      listeners.addresses.push(
-        'path' in address ? `unix:${address.path}` : urlOf(server.address() as AddressInfo, isTls),
-      );
+      listeners.addresses.push(await listeners.#listen(createProxyServer(gateway, 'tls' in address), address, workers));
+    }
+    if (decisions?.listen !== undefined) {
+      const [address] = listenAddresses(decisions.listen);
+      listeners.decisions = await listeners.#listen(decisionServer(), address!, workers);
     }
     undo.move();
     return listeners;
+  }
+
+  async #listen(server: Server, address: ListenAddress, workers: number): Promise<string> {
+    if ('path' in address) await claimSocketPath(address.path);
+    // Each worker has an accept queue of its own, so connections queued for a worker that dies are reset and do not hang.
+    server.listen({ ...address, reusePort: workers > 1 });
+    await once(server, 'listening');
+    this.#servers.push(server);
+    if (!('path' in address)) return urlOf(server.address() as AddressInfo, 'tls' in address);
+    chmodSync(address.path, 0o666); // every local user may connect, as with a port
+    return `unix:${address.path}`;
   }
 
   changeTimeouts(config: Config): void {
