@@ -65,17 +65,25 @@ export type UpdateConfig = {
   MaxFailureRatio?: number;
   Order?: string;
 };
+/** A missing index is the first: 0. */
+type Iteration = { Index?: number };
 export type ServiceSpec = {
   Name: string;
   Labels?: Texts;
   TaskTemplate: TaskTemplate;
-  Mode?: { Replicated?: { Replicas?: number }; Global?: object };
+  Mode?: {
+    Replicated?: { Replicas?: number };
+    Global?: object;
+    ReplicatedJob?: { MaxConcurrent?: number; TotalCompletions?: number };
+    GlobalJob?: object;
+  };
   UpdateConfig?: UpdateConfig;
   RollbackConfig?: UpdateConfig;
   Networks?: { Target: string }[];
   EndpointSpec?: { Mode?: string; Ports?: PortWire[] };
 };
 export type ServiceWire = Dated & {
+  JobStatus?: { JobIteration: Iteration };
   Spec: ServiceSpec;
   PreviousSpec?: ServiceSpec;
   Endpoint: { Ports?: PortWire[] };
@@ -83,6 +91,7 @@ export type ServiceWire = Dated & {
 };
 
 export type TaskWire = Dated & {
+  JobIteration?: Iteration;
   Spec: TaskTemplate;
   ServiceID: string;
   Slot?: number;

@@ -73,7 +73,19 @@ suite('swarm, node, service and task', { concurrency: false }, () => {
     await on(one, 'service', 'rollback', 'web');
     assert.equal(await on(one, 'service', 'inspect', '--format', format, 'web'), 'busybox [A=1]');
     assert.match(await on(one, 'task', 'ls'), /web\.1/);
-    assert.equal(await on(one, 'service', 'rm', 'web'), 'web');
+    const job = ['--mode', 'replicated-job', '--max-concurrent', '2', '--replicas', '5'];
+    await on(one, 'service', 'create', '--name', 'job', ...job, '--constraint', 'node.id==none', 'busybox', 'true');
+    assert.equal(
+      await on(one, 'service', 'ls', '--filter', 'name=job', '--format', row),
+      'job replicated job 0/2 (0/5 completed) busybox',
+    );
+    assert.equal(await on(one, 'service', 'scale', 'job=3'), 'job scaled to 3');
+    const mode = '{{json .Spec.Mode}}';
+    assert.match(
+      await on(one, 'service', 'inspect', '--format', mode, 'job'),
+      /"MaxConcurrent":2,"TotalCompletions":3/,
+    );
+    assert.equal(await on(one, 'service', 'rm', 'web', 'job'), 'web\njob');
     assert.equal(await on(one, 'service', 'ls', '-q'), '');
     assert.match((await refused(one!.engine, 'service', 'inspect', 'web')).stderr, /service web not found/);
   });

@@ -8,6 +8,13 @@ import { authHeader } from '../registry/docker-config.ts';
 import { configReferences, secretReferences } from './secret-flags.ts';
 import { applySettings, publishedPorts, SETTINGS } from './service-flags.ts';
 
+const MODES = new Map<string, NonNullable<cluster.ServiceSpec['Mode']>>([
+  ['replicated', { Replicated: { Replicas: 1 } }],
+  ['global', { Global: {} }],
+  ['replicated-job', { ReplicatedJob: {} }],
+  ['global-job', { GlobalJob: {} }],
+]);
+
 export const createService = command({
   words: 'IMAGE [COMMAND] [ARG...]',
   count: [1, MANY],
@@ -19,7 +26,7 @@ export const createService = command({
     detach: { kind: 'boolean', short: 'd', help: 'As it is always: nothing is waited for' },
     env: { kind: 'list', short: 'e', value: 'NAME=VALUE', help: 'A variable' },
     label: { kind: 'list', short: 'l', value: 'NAME=VALUE', help: 'A label of the service' },
-    mode: { kind: 'text', initial: 'replicated', help: 'replicated or global', offers: ['replicated', 'global'] },
+    mode: { kind: 'text', initial: 'replicated', help: 'replicated, global, or a job', offers: [...MODES.keys()] },
     mount: { kind: 'list', value: 'MOUNT', help: 'type=volume,source=data,target=/data' },
     name: { kind: 'text', help: 'Its name' },
     network: { kind: 'list', value: 'NETWORK', help: 'An overlay network', offers: 'network' },
@@ -35,7 +42,8 @@ export const createService = command({
   offers: 'image',
   examples: ['gantry service create --name web --replicas 3 --publish 8080:80 nginx'],
   run: async ({ connection }, [image = '', ...args], flags) => {
-    if (flags.mode !== 'replicated' && flags.mode !== 'global') throw new UsageError(`Unknown mode: ${flags.mode}`);
+    const mode = MODES.get(flags.mode ?? '');
+    if (mode === undefined) throw new UsageError(`Unknown mode: ${flags.mode}`);
     const Secrets = await secretReferences(connection, flags.secret);
     const Configs = await configReferences(connection, flags.config);
     const bare: cluster.ServiceSpec = {
@@ -53,7 +61,7 @@ export const createService = command({
         },
         Placement: { Constraints: flags.constraint },
       },
-      Mode: flags.mode === 'global' ? { Global: {} } : { Replicated: { Replicas: 1 } },
+      Mode: mode,
       ...(flags.network.length > 0 && { Networks: flags.network.map((Target) => ({ Target })) }),
       ...(flags.publish.length > 0 && { EndpointSpec: { Mode: 'vip', Ports: publishedPorts(flags.publish) } }),
     };

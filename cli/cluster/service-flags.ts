@@ -17,7 +17,8 @@ export const SETTINGS = {
   'limit-memory': { kind: 'bytes', help: 'Memory that a task may use' },
   'log-driver': { kind: 'text', help: 'The driver of its logs' },
   'log-opt': { kind: 'list', value: 'NAME=VALUE', help: 'An option of that driver' },
-  replicas: { kind: 'integer', help: 'How many tasks' },
+  'max-concurrent': { kind: 'integer', help: 'Tasks of a job at a time' },
+  replicas: { kind: 'integer', help: 'How many tasks, or completions of a job' },
   'reserve-cpu': { kind: 'decimal', help: 'CPUs that a node must have left' },
   'reserve-memory': { kind: 'bytes', help: 'Memory that a node must have left' },
   'restart-condition': { kind: 'text', help: 'none, on-failure or any', offers: CONDITIONS },
@@ -45,7 +46,7 @@ export const SETTINGS = {
 /** A specification with what the flags say of it. */
 export function applySettings(spec: ServiceSpec, flags: Given<typeof SETTINGS>): ServiceSpec {
   const container = spec.TaskTemplate.ContainerSpec;
-  const mode = modeWith(spec.Mode, flags.replicas);
+  const mode = modeWith(spec.Mode, flags.replicas, flags['max-concurrent']);
   const endpoint = flags['endpoint-mode'];
   return {
     ...spec,
@@ -94,9 +95,22 @@ export function applySettings(spec: ServiceSpec, flags: Given<typeof SETTINGS>):
   };
 }
 
-function modeWith(mode: ServiceSpec['Mode'], replicas: number | undefined): ServiceSpec['Mode'] {
+function modeWith(
+  mode: ServiceSpec['Mode'],
+  replicas: number | undefined,
+  concurrent: number | undefined,
+): ServiceSpec['Mode'] {
+  if (mode?.ReplicatedJob !== undefined) {
+    const given = {
+      TotalCompletions: replicas,
+      MaxConcurrent: concurrent ?? mode.ReplicatedJob.MaxConcurrent ?? replicas,
+    };
+    return { ReplicatedJob: { ...mode.ReplicatedJob, ...omitUndefined(given) } };
+  }
+  if (concurrent !== undefined) throw new UsageError('max-concurrent can only be used with replicated-job mode');
   if (replicas === undefined) return mode;
-  if (mode?.Global !== undefined) throw new UsageError('replicas can only be used with replicated mode');
+  if (mode?.Global !== undefined || mode?.GlobalJob !== undefined)
+    throw new UsageError('replicas can only be used with replicated mode');
   return { Replicated: { Replicas: replicas } };
 }
 

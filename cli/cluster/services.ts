@@ -41,7 +41,7 @@ export const listServices = command({
     const rows = services.map((service) => ({
       ID: shortId(service.ID),
       Name: service.Spec.Name,
-      Mode: service.Spec.Mode?.Global === undefined ? 'replicated' : 'global',
+      Mode: modeOf(service),
       Replicas: replicasOf(service, ofService.get(service.ID) ?? []),
       Image: service.Spec.TaskTemplate.ContainerSpec.Image,
       Ports: (service.Endpoint.Ports ?? [])
@@ -90,8 +90,28 @@ export const removeServices = command({
 });
 
 /** How many tasks run, and how many are to run. */
-function replicasOf({ Spec }: cluster.ServiceWire, tasks: readonly cluster.TaskWire[]): string {
+function replicasOf({ Spec, JobStatus }: cluster.ServiceWire, tasks: readonly cluster.TaskWire[]): string {
+  if (JobStatus !== undefined) return completionsOf({ Spec, JobStatus }, tasks);
   const wanted = tasks.filter(({ DesiredState }) => DesiredState === 'running');
   const running = wanted.filter(({ Status }) => Status.State === 'running').length;
   return `${running}/${Spec.Mode?.Global === undefined ? (Spec.Mode?.Replicated?.Replicas ?? 1) : wanted.length}`;
+}
+
+/** As docker's command line shows jobs: `1/2 (3/5 completed)`. */
+function completionsOf(
+  { Spec, JobStatus }: Pick<cluster.ServiceWire, 'Spec' | 'JobStatus'>,
+  tasks: readonly cluster.TaskWire[],
+): string {
+  const own = tasks.filter(({ JobIteration }) => JobIteration?.Index === JobStatus?.JobIteration.Index);
+  const count = (state: string): number => own.filter(({ Status }) => Status.State === state).length;
+  const completed = count('complete');
+  const wanted = own.filter(({ DesiredState }) => DesiredState === 'complete').length;
+  const { MaxConcurrent = wanted - completed, TotalCompletions = wanted } = Spec.Mode?.ReplicatedJob ?? {};
+  return `${count('running')}/${MaxConcurrent} (${completed}/${TotalCompletions} completed)`;
+}
+
+function modeOf({ Spec: { Mode } }: cluster.ServiceWire): string {
+  if (Mode?.ReplicatedJob !== undefined) return 'replicated job';
+  if (Mode?.GlobalJob !== undefined) return 'global job';
+  return Mode?.Global === undefined ? 'replicated' : 'global';
 }

@@ -93,9 +93,12 @@ export const scaleServices = command({
     const counts = new Map(wanted.map(({ ref, count }) => [ref, count]));
     await each([...counts.keys()], async (ref) => {
       const service = await cluster.inspectService(connection, ref);
-      if (service.Spec.Mode?.Global !== undefined)
+      const { Global, GlobalJob, ReplicatedJob } = service.Spec.Mode ?? {};
+      if (Global !== undefined || GlobalJob !== undefined)
         throw new UsageError(`${ref}: only replicated services have a number of tasks`);
-      const Mode = { Replicated: { Replicas: counts.get(ref)! } };
+      const count = counts.get(ref)!;
+      const job = { ReplicatedJob: { ...ReplicatedJob, TotalCompletions: count } };
+      const Mode = ReplicatedJob === undefined ? { Replicated: { Replicas: count } } : job;
       await cluster.updateService(connection, service, { ...service.Spec, Mode });
       console.log(`${ref} scaled to ${counts.get(ref)}`);
     });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 import { Orchestration } from '@gantry/engine/cluster/orchestrator/orchestration.ts';
-import { updateOf } from '@gantry/engine/cluster/state/defaults.ts';
+import { isJob, updateOf } from '@gantry/engine/cluster/state/defaults.ts';
 import { Draft } from '@gantry/engine/cluster/state/draft.ts';
 import type {
   NodeRecord,
@@ -12,7 +12,7 @@ import type {
   TaskTemplate,
 } from '@gantry/engine/cluster/state/records.ts';
 import { Replica } from '@gantry/engine/cluster/state/replica.ts';
-import { compareStates, hasEnded, isWanted, placeOf } from '@gantry/engine/cluster/state/task-states.ts';
+import { compareStates, hasEnded, isToRun, isWanted, placeOf } from '@gantry/engine/cluster/state/task-states.ts';
 import type { Clock } from '@gantry/engine/lib/clock.ts';
 
 type Task = Stored<'task'>;
@@ -94,6 +94,9 @@ export class SimulatedCluster {
         id: name,
         spec,
         template: hash,
+        ...(isJob(spec)
+          ? { job: { iteration: (before?.job?.iteration ?? -1) + 1, startedAt: this.now.toString() } }
+          : {}),
         endpoint: before?.endpoint ?? { ports: [], virtualIps: [] },
       });
     });
@@ -138,7 +141,7 @@ export class SimulatedCluster {
 
   /** The tasks that are to run and are running. */
   running(service: string): Task[] {
-    return this.tasks(service).filter(({ status, desired }) => status.state === 'running' && desired === 'running');
+    return this.tasks(service).filter(({ status, desired }) => status.state === 'running' && isToRun(desired));
   }
 
   /** The node of a task does its next step, if it lives. */
@@ -147,7 +150,7 @@ export class SimulatedCluster {
     if (hasEnded(status.state) || node === '' || this.replica.get('node', node)?.status.state !== 'ready') return;
     if (!isWanted(desired)) this.report(task, 'shutdown');
     else if (status.state === 'assigned') this.report(task, 'ready');
-    else if (status.state === 'ready' && desired === 'running') this.report(task, 'running');
+    else if (status.state === 'ready' && isToRun(desired)) this.report(task, 'running');
   }
 
   report(task: Task, state: TaskRecord['status']['state']): void {
@@ -179,7 +182,7 @@ export class SimulatedCluster {
 
   /** Places with two tasks that are to run, and no such update under way that starts first. */
   get doubled(): string[] {
-    const wanted = this.tasks().filter(({ desired }) => desired === 'running');
+    const wanted = this.tasks().filter(({ desired, status }) => isToRun(desired) && status.state !== 'complete');
     const places = Map.groupBy(wanted, (task) => `${task.service} ${placeOf(task)}`);
     return [...places].filter(([, tasks]) => tasks.length > 1 && !this.#isStartedFirst(tasks)).map(([place]) => place);
   }

@@ -1,7 +1,7 @@
 import { hasTemplates } from '../services/task-template/expansion.ts';
 import { endpointOf } from '../state/defaults.ts';
 import type { Stored } from '../state/records.ts';
-import { compareStates } from '../state/task-states.ts';
+import { compareStates, shownSlot } from '../state/task-states.ts';
 import { clusterOf, type View } from '../state/view.ts';
 import type { NodeTemplate, TasksMessage } from '../wire/task-messages.ts';
 
@@ -14,7 +14,7 @@ export function isAssigned({ node, status }: Stored<'task'>): boolean {
 
 /** A task for its node; the credentials of its registry only until the image is there. */
 export function assignmentOf(view: View, task: Stored<'task'>): Sent {
-  const { id, slot, desired, addresses, status } = task;
+  const { id, desired, addresses, status } = task;
   const service = view.get('service', task.service);
   const pulls = service?.registryAuth !== undefined && compareStates(status.state, 'ready') < 0;
   return {
@@ -22,8 +22,9 @@ export function assignmentOf(view: View, task: Stored<'task'>): Sent {
       id,
       service: task.service,
       serviceName: service?.spec.name ?? '',
-      slot,
-      desired,
+      slot: shownSlot(task),
+      // A node runs each task to its end; earlier versions know no other word.
+      desired: desired === 'complete' ? 'running' : desired,
       template: templateKey(task),
       addresses: [...addresses],
     },

@@ -61,13 +61,17 @@ const UpdateConfig = Type.Object({
   order: optional(oneOf('stop-first', 'start-first')),
 });
 
+const Replicas = Type.Integer({ minimum: 0, maximum: MAX_REPLICAS });
+
 const ServiceSpec = Type.Object({
   name: Type.Union([ClusterNameField, Type.Literal('')]),
   labels: Labels,
   template: TaskTemplate,
   mode: Type.Union([
-    Type.Object({ kind: Type.Literal('replicated'), replicas: Type.Integer({ minimum: 0, maximum: MAX_REPLICAS }) }),
+    Type.Object({ kind: Type.Literal('replicated'), replicas: Replicas }),
     Type.Object({ kind: Type.Literal('global') }),
+    Type.Object({ kind: Type.Literal('replicated-job'), maxConcurrent: Replicas, totalCompletions: Replicas }),
+    Type.Object({ kind: Type.Literal('global-job') }),
   ]),
   update: optional(UpdateConfig),
   rollback: optional(UpdateConfig),

@@ -4,6 +4,7 @@ import type { Engine } from '../../engine.ts';
 import { isAssigned } from '../dispatcher/assignments.ts';
 import type { Stored } from '../state/records.ts';
 import type { Replica } from '../state/replica.ts';
+import { isToRun } from '../state/task-states.ts';
 import { LOG_LIMITS, PublishedLog, type LogRequest, type LogsMessage, type ReadLog } from '../wire/log-messages.ts';
 import { readMessages } from '../wire/read-messages.ts';
 import { SharedOutput } from './shared-output.ts';
@@ -124,7 +125,7 @@ export class Subscription {
         if (source.tasks.has(id)) continue;
         source.tasks.set(id, undefined);
         fresh.set(node, [...(fresh.get(node) ?? []), { id }]);
-      } else if (desired === 'running' && !this.#isFollowing) this.#missing.push(`task ${id} has not been scheduled`);
+      } else if (isToRun(desired) && !this.#isFollowing) this.#missing.push(`task ${id} has not been scheduled`);
     }
     for (const [node, asked] of fresh) this.#send(node, asked);
   }

@@ -2,7 +2,7 @@ import { parseIp } from '../../lib/notations/ip-address.ts';
 import type { ClusterNetwork, Member } from '../../networks/overlay/members/members.ts';
 import { endpointOf } from '../state/defaults.ts';
 import type { NetworkRecord, NodeRecord, ServiceRecord, TaskRecord } from '../state/records.ts';
-import { hasEnded, placeOf } from '../state/task-states.ts';
+import { hasEnded, isToRun, shownPlace } from '../state/task-states.ts';
 import type { Change, View } from '../state/view.ts';
 
 /** Changes in a network: new or changed members, and the ids of removed ones. */
@@ -159,8 +159,8 @@ export class Topology {
     const host = hostOf(this.#view.get('node', task.node));
     const service = this.#view.get('service', task.service)?.spec.name ?? this.#nameBefore(task);
     if (host === undefined || service === undefined) return members;
-    const name = `${service}.${placeOf(task)}.${task.id}`;
-    const serves = task.status.state === 'running' && task.desired === 'running';
+    const name = `${service}.${shownPlace(task)}.${task.id}`;
+    const serves = task.status.state === 'running' && isToRun(task.desired);
     for (const { network, address } of task.addresses) {
       const ip = address.split('/')[0]!;
       members.set(network, { kind: 'task', id, service: task.service, name, ip, host, serves });

@@ -2,7 +2,7 @@ import { parseConstraint, satisfies } from '../scheduler/constraint.ts';
 import { constraintsOf } from '../state/defaults.ts';
 import type { Stored } from '../state/records.ts';
 import type { View } from '../state/view.ts';
-import { finishedOf, Places, wantedOf } from './places.ts';
+import { finishedOf, wantedOf, type Places } from './places.ts';
 
 type Service = Stored<'service'>;
 
@@ -37,10 +37,9 @@ function runs({ task }: Slot): boolean {
 }
 
 /** Nodes that should run a task of a global service. A paused node keeps its task and gets no new one. */
-export function globalPlaces(view: View, service: Service): ReadonlySet<string> {
+export function globalPlaces(view: View, service: Service, having: Places): ReadonlySet<string> {
   const record = view.get('template', `${service.id}/${service.template}`);
   const constraints = constraintsOf(record?.template).map(parseConstraint);
-  const having = new Places(view.tasksOf(service.id));
   const nodes = view.all('node').filter((node) => {
     const { state } = node.status;
     if (state === 'down' || node.spec.availability === 'drain') return false;

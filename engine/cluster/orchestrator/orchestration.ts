@@ -3,7 +3,7 @@ import { Scheduler } from '../scheduler/schedule.ts';
 import { isUpdating, updateOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { NodeRecord, Stored, TaskRecord } from '../state/records.ts';
-import { hasEnded } from '../state/task-states.ts';
+import { hasEnded, isToRun } from '../state/task-states.ts';
 import type { View } from '../state/view.ts';
 import { enforce } from './enforce.ts';
 import { orphanTasks } from './orphan-tasks.ts';
@@ -119,7 +119,9 @@ export class Orchestration {
   ): void {
     if (before !== undefined && after !== undefined && fitness(before) === fitness(after)) return;
     nodes.add(id);
-    for (const { spec, id: service } of draft.all('service')) if (spec.mode.kind === 'global') services.add(service);
+    for (const { spec, id: service } of draft.all('service')) {
+      if (spec.mode.kind === 'global' || spec.mode.kind === 'global-job') services.add(service);
+    }
     if (presence(before) !== presence(after)) for (const { service } of draft.tasksOn(id)) services.add(service);
   }
 }
@@ -128,7 +130,7 @@ type Touched = { readonly services: Set<string>; readonly nodes: Set<string> };
 
 /** Whether a task's change can have consequences: its progress to where it is to be has none, outside of an update. */
 function isNews(draft: Draft, { service, desired, status }: TaskRecord): boolean {
-  if (desired !== 'running' || hasEnded(status.state)) return true;
+  if (!isToRun(desired) || hasEnded(status.state)) return true;
   const record: Stored<'service'> | undefined = draft.get('service', service);
   return record === undefined || isUpdating(record) || updateOf(record).order === 'start-first';
 }

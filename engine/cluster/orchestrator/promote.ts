@@ -2,10 +2,9 @@ import { restartOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
 import { hasEnded } from '../state/task-states.ts';
-import { plausibleMoment } from './moments.ts';
 import { endedByItself, wantedOf } from './places.ts';
 import { isLost } from './restart.ts';
-import type { Turn } from './turn.ts';
+import { plausibleMoment, type Turn } from './turn.ts';
 
 /** The longest wait of a task for the end of the one before it. */
 const MAX_WAIT_SECONDS = 60;
@@ -32,7 +31,7 @@ export function promote(
   const due = before !== undefined && hasDelay(draft, before) ? created.add(delayOf(service)) : created;
   if (Temporal.Instant.compare(turn.now, due) < 0) return due;
   if (!isGone && !isLate) return patience;
-  turn.want(draft, task, 'running');
+  turn.want(draft, task, service.job === undefined ? 'running' : 'complete');
   return undefined;
 }
 

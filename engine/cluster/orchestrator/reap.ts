@@ -19,9 +19,14 @@ export function reap(draft: Draft, service: string, kept: number, turn: Turn): v
     for (const task of tasks) if (task.desired === 'remove' && isOver(draft, task)) turn.delete(draft, task);
     if (kept < 0) continue;
     const first = updating === undefined ? undefined : firstNewOf(updating, tasks);
-    const history = tasks.filter((task) => task !== first && task.desired === 'shutdown' && isOver(draft, task));
+    const history = tasks.filter((task) => task !== first && isPast(record, task) && isOver(draft, task));
     for (const task of history.slice(0, Math.max(history.length - kept, 0))) turn.delete(draft, task);
   }
+}
+
+/** Told to end, or of an earlier iteration of a job: its complete tasks count in the present one. */
+function isPast(service: Stored<'service'> | undefined, { desired, jobIteration }: Stored<'task'>): boolean {
+  return desired === 'shutdown' || (desired === 'complete' && jobIteration !== service?.job?.iteration);
 }
 
 /** Nothing of it runs: it has ended, has no node, or its node is no member any more. */

@@ -1,6 +1,7 @@
 import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
 import { globalPlaces, replicatedPlaces } from './desired-places.ts';
+import { reconcileJob } from './jobs.ts';
 import { Places } from './places.ts';
 import { promote } from './promote.ts';
 import { reap } from './reap.ts';
@@ -24,9 +25,14 @@ export function reconcile(draft: Draft, id: string, turn: Turn): Temporal.Instan
     return turn.isFull ? turn.now : undefined;
   }
   const tasks = turn.lookAt(draft.tasksOf(id));
+  if (service.job !== undefined) {
+    const at = reconcileJob(draft, service, tasks, turn);
+    tidy(draft, id, tasks, turn);
+    return turn.isFull ? turn.now : at;
+  }
   const places = new Places(tasks);
-  const templates = new Set(tasks.map(({ template }) => template));
-  const wanted = service.spec.mode.kind === 'global' ? globalPlaces(draft, service) : replicatedPlaces(service, places);
+  const wanted =
+    service.spec.mode.kind === 'global' ? globalPlaces(draft, service, places) : replicatedPlaces(service, places);
   for (const [place, surplus] of places) {
     if (!wanted.has(place) && !turn.isFull) release(draft, service, surplus, turn);
   }
@@ -38,9 +44,14 @@ export function reconcile(draft: Draft, id: string, turn: Turn): Temporal.Instan
   if (isRollback(draft.get('service', id)) && !isRollback(service)) return reconcile(draft, id, turn);
   const after = new Places(draft.tasksOf(id));
   for (const place of wanted) if (!turn.isFull) look.at(promote(draft, service, after.at(place), turn));
-  reap(draft, id, draft.get('cluster', '')?.spec.taskHistoryRetentionLimit ?? 5, turn);
-  sweepTemplates(draft, id, templates);
+  tidy(draft, id, tasks, turn);
   return turn.isFull ? turn.now : look.value;
+}
+
+/** Deletes tasks beyond the history, and templates that no task has any more. `tasks`: those before this turn. */
+function tidy(draft: Draft, id: string, tasks: readonly Stored<'task'>[], turn: Turn): void {
+  reap(draft, id, draft.get('cluster', '')?.spec.taskHistoryRetentionLimit ?? 5, turn);
+  sweepTemplates(draft, id, new Set(tasks.map(({ template }) => template)));
 }
 
 /** Another specification counts since an update has failed. */

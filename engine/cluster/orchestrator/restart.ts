@@ -59,11 +59,16 @@ function mayStartAgain(draft: Draft, service: Service, place: string, task: Task
   if (maxAttempts === 0 || maxAttempts > MAX_COUNTED || !endedByItself(task)) return true;
   const before = draft.get('restart', `${service.id}/${place}`);
   const since = windowNs === 0 ? undefined : turn.now.subtract({ nanoseconds: windowNs });
-  const attempts = (before?.template === service.template ? before.attempts : []).filter(
+  const iteration = service.job?.iteration;
+  const isSame = before?.template === service.template && before.iteration === iteration;
+  const attempts = (isSame ? before.attempts : []).filter(
     (at) => since === undefined || Temporal.Instant.compare(at, since) > 0,
   );
   if (attempts.length >= maxAttempts) return false;
-  const record = { service: service.id, place, template: service.template };
+  const record = {
+    ...{ service: service.id, place, template: service.template },
+    ...(iteration === undefined ? {} : { iteration }),
+  };
   draft.put('restart', { ...record, attempts: [...attempts, turn.now.toString()] });
   return true;
 }

@@ -2,11 +2,15 @@ import type { Draft } from '../state/draft.ts';
 import type { DesiredState, Stored, TaskRecord } from '../state/records.ts';
 import { hasEnded } from '../state/task-states.ts';
 
-const ORDER: readonly DesiredState[] = ['ready', 'running', 'shutdown', 'remove'];
+const ORDER: readonly DesiredState[] = ['ready', 'running', 'complete', 'shutdown', 'remove'];
 
 /** Changes of tasks in one turn, and tasks that are looked at in one. */
 export const MAX_CHANGES = 2000;
 const MAX_CHECKED = 10_000;
+
+/** The difference of the managers' clocks that is waited for. */
+const SKEW_SECONDS = 60;
+const LONG_AGO = Temporal.Instant.fromEpochMilliseconds(0);
 
 /**
  * One moment of the leader: its time, and the ids that it gives. It has an end: a leader that decided on 100,000 tasks at once
@@ -42,7 +46,8 @@ export class Turn {
 
   /** Adds a task to a place of a service. Where another one has not ended yet, it waits for that. */
   add(draft: Draft, service: Stored<'service'>, place: string, before: readonly TaskRecord[]): void {
-    const isGlobal = service.spec.mode.kind === 'global';
+    const { job, spec } = service;
+    const isGlobal = spec.mode.kind === 'global' || spec.mode.kind === 'global-job';
     const timestamp = this.now.toString();
     this.#changes += 1;
     draft.put('task', {
@@ -53,7 +58,8 @@ export class Turn {
       slot: isGlobal ? 0 : Number(place),
       node: isGlobal ? place : '',
       template: service.template,
-      desired: before.length === 0 ? 'running' : 'ready',
+      ...(job === undefined ? {} : { jobIteration: job.iteration }),
+      desired: before.length > 0 ? 'ready' : job === undefined ? 'running' : 'complete',
       status: { state: 'new', timestamp, message: 'created' },
       addresses: [],
     });
@@ -87,6 +93,15 @@ export class Turn {
     this.#changes += 1;
     draft.put('task', { ...task, updatedAt: this.now.toString() });
   }
+}
+
+/**
+ * A moment that a leader has stored, to wait for some time after it. One that is far ahead is of a manager whose clock is wrong,
+ * or was: nothing waits for it.
+ */
+export function plausibleMoment(moment: string, now: Temporal.Instant): Temporal.Instant {
+  const at = Temporal.Instant.from(moment);
+  return Temporal.Instant.compare(at, now.add({ seconds: SKEW_SECONDS })) > 0 ? LONG_AGO : at;
 }
 
 /** The earliest of several moments that are still to come. */

@@ -2,9 +2,8 @@ import { isUpdating, updateOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import type { Stored } from '../state/records.ts';
 import { compareStates, hasEnded, isWanted } from '../state/task-states.ts';
-import { plausibleMoment } from './moments.ts';
 import { finishedOf, Places, wantedOf } from './places.ts';
-import { Earliest, type Turn } from './turn.ts';
+import { Earliest, plausibleMoment, type Turn } from './turn.ts';
 import { failureOf, firstNewOf, isOf, stopOrRollBack } from './update-failure.ts';
 
 const SECOND_NS = 1e9;

@@ -5,6 +5,7 @@ import { newClusterId } from '../ca/token.ts';
 import type { WriteArguments } from '../leader/write-schemas.ts';
 import { refuseWithoutIngress } from '../networks/ingress.ts';
 import { checkReferences } from '../secrets/references.ts';
+import { isJob } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import { templateOf } from '../state/template.ts';
 
@@ -34,6 +35,7 @@ export function createService(
     updatedAt: now.toString(),
     spec: { ...spec, name },
     template: template.hash,
+    ...(isJob(spec) ? { job: { iteration: 0, startedAt: now.toString() } } : {}),
     endpoint: { ports: [], virtualIps: [] },
     ...(registryAuth === undefined ? {} : { registryAuth }),
   });

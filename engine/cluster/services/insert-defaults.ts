@@ -4,14 +4,9 @@ import type { ServiceSpec, Stored, UpdateConfig } from '../state/records.ts';
 const GRACE_NS = 10e9;
 const UPDATE: UpdateConfig = { ...updateOf({ spec: {} }) };
 
-/** Fills in the fields that the client left out, for the query parameter `insertDefaults`, as dockerd does. */
+/** Fills in the fields that the client left out, for the query parameter `insertDefaults`, as dockerd does: the specification before stays as it is. */
 export function insertDefaults(service: Stored<'service'>): Stored<'service'> {
-  const { spec, previousSpec } = service;
-  return {
-    ...service,
-    spec: fillSpec(spec),
-    ...(previousSpec === undefined ? {} : { previousSpec: fillSpec(previousSpec) }),
-  };
+  return { ...service, spec: fillSpec(service.spec) };
 }
 
 function fillSpec(spec: ServiceSpec): ServiceSpec {

@@ -1,10 +1,10 @@
-import type { EndpointPort, EndpointSpec, ServiceSpec, Stored, UpdateConfig } from '../state/records.ts';
+import type { EndpointPort, EndpointSpec, ServiceMode, ServiceSpec, Stored, UpdateConfig } from '../state/records.ts';
 import { filled, omitEmpty } from './omit-empty.ts';
 import { presentTaskTemplate } from './task-template/present.ts';
 
 /** The specification's "Service", without the fields that a client left out. */
 export function presentService(service: Stored<'service'>): object {
-  const { id, version, createdAt, updatedAt, spec, previousSpec, endpoint, updateStatus } = service;
+  const { id, version, createdAt, updatedAt, spec, previousSpec, endpoint, updateStatus, job } = service;
   return {
     ID: id,
     Version: { Index: version },
@@ -13,7 +13,8 @@ export function presentService(service: Stored<'service'>): object {
     Spec: presentSpec(spec),
     ...omitEmpty({ PreviousSpec: previousSpec && presentSpec(previousSpec) }),
     Endpoint: {
-      Spec: presentEndpoint(spec.endpoint) ?? {},
+      // As dockerd, which fills it in for services with ports or networks alone.
+      Spec: (hasEndpoint(spec) ? presentEndpoint(spec.endpoint) : undefined) ?? {},
       ...filled({
         Ports: endpoint.ports.map(presentPort),
         VirtualIPs: endpoint.virtualIps.map(({ network, address }) => ({ NetworkID: network, Addr: address })),
@@ -26,8 +27,13 @@ export function presentService(service: Stored<'service'>): object {
         ...omitEmpty({ CompletedAt: updateStatus.completedAt }),
         Message: updateStatus.message,
       },
+      JobStatus: job && { JobIteration: presentIteration(job.iteration), LastExecution: job.startedAt },
     }),
   };
+}
+
+function hasEndpoint({ endpoint, networks }: ServiceSpec): boolean {
+  return networks.length > 0 || (endpoint?.ports.length ?? 0) > 0;
 }
 
 function presentSpec({ name, labels, template, mode, update, rollback, networks, endpoint }: ServiceSpec): object {
@@ -35,7 +41,7 @@ function presentSpec({ name, labels, template, mode, update, rollback, networks,
     Name: name,
     Labels: labels,
     TaskTemplate: { ...presentTaskTemplate(template), Runtime: 'container' },
-    Mode: mode.kind === 'global' ? { Global: {} } : { Replicated: { Replicas: mode.replicas } },
+    Mode: presentMode(mode),
     ...omitEmpty({
       UpdateConfig: update && presentUpdate(update),
       RollbackConfig: rollback && presentUpdate(rollback),
@@ -48,6 +54,23 @@ function presentSpec({ name, labels, template, mode, update, rollback, networks,
     }),
     ...omitEmpty({ EndpointSpec: presentEndpoint(endpoint) }),
   };
+}
+
+function presentMode(mode: ServiceMode): object {
+  switch (mode.kind) {
+    case 'replicated':
+      return { Replicated: { Replicas: mode.replicas } };
+    case 'global':
+      return { Global: {} };
+    case 'replicated-job':
+      return { ReplicatedJob: { MaxConcurrent: mode.maxConcurrent, TotalCompletions: mode.totalCompletions } };
+    case 'global-job':
+      return { GlobalJob: {} };
+  }
+}
+
+export function presentIteration(iteration: number): object {
+  return filled({ Index: iteration });
 }
 
 /** As dockerd has it, with the fields of later versions. */

@@ -23,7 +23,7 @@ export const ServiceBody = Type.Object({
       Replicated: orNull(Type.Object({ Replicas: orNull(CountField) })),
       Global: orNull(Type.Object({})),
       /** Since version 1.41. */
-      ReplicatedJob: orNull(Type.Object({})),
+      ReplicatedJob: orNull(Type.Object({ MaxConcurrent: orNull(CountField), TotalCompletions: orNull(CountField) })),
       GlobalJob: orNull(Type.Object({})),
     }),
   ),

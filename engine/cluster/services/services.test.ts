@@ -79,10 +79,11 @@ const LATER: typeof REFUSED = [
   [health({ StartPeriod: -1 }), argument('ContainerSpec: StartPeriod in HealthConfig cannot be less than 1ms')],
   [health({ Retries: -1 }), argument('ContainerSpec: Retries in HealthConfig cannot be negative')],
   [template({ Runtime: 'odd' }), 'unsupported runtime'],
+  [{ TaskTemplate, Mode: { GlobalJob: {}, Global: {} } }, 'must specify only one service mode'],
+  [{ TaskTemplate, Mode: { GlobalJob: {} }, UpdateConfig: {} }, argument('Jobs may not have an update config')],
   [
-    { TaskTemplate, Mode: { GlobalJob: {} } },
-    'Mode.GlobalJob is not implemented: services do not run as jobs',
-    'notImplemented',
+    { TaskTemplate, Mode: { ReplicatedJob: { TotalCompletions: 100_001 } } },
+    argument('a job has 100000 tasks at most'),
   ],
   [
     mounts({ Type: 'bind', BindOptions: { CreateMountpoint: true } }),

@@ -1,6 +1,6 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { isClusterName, MAX_CLUSTER_NAME_LETTERS } from '../../lib/notations/names.ts';
-import { endpointOf } from '../state/defaults.ts';
+import { endpointOf, isJob } from '../state/defaults.ts';
 import type { EndpointPort, EndpointSpec, ServiceSpec, UpdateConfig } from '../state/records.ts';
 import { filled, omitEmpty } from './omit-empty.ts';
 import { refuseArgument } from './refuse-argument.ts';
@@ -20,6 +20,7 @@ export function readServiceSpec(body: ServiceBody): ServiceSpec {
   const template = readTaskTemplate(body.TaskTemplate ?? {});
   for (const config of [update, rollback]) if (config !== undefined) checkUpdate(config);
   checkEndpoint(endpointOf({ endpoint }));
+  refuseArgument(update !== undefined && isJob({ mode }), 'Jobs may not have an update config');
   const name = body.Name ?? '';
   refuseArgument(name.length > MAX_CLUSTER_NAME_LETTERS, 'name must be 63 characters or fewer');
   refuseArgument(name !== '' && !isClusterName(name), 'name must be valid as a DNS name component');
@@ -43,11 +44,17 @@ function readMode({
   ReplicatedJob,
   GlobalJob,
 }: NonNullable<ServiceBody['Mode']>): ServiceSpec['mode'] {
-  for (const [name, job] of Object.entries({ ReplicatedJob, GlobalJob })) {
-    if (job) throw new EngineError('notImplemented', `Mode.${name} is not implemented: services do not run as jobs`);
-  }
-  refuseIf(Boolean(Replicated) && Boolean(Global), 'must specify only one service mode');
+  const modes = [Replicated, Global, ReplicatedJob, GlobalJob].filter(Boolean);
+  refuseIf(modes.length > 1, 'must specify only one service mode');
   if (Global) return { kind: 'global' };
+  if (GlobalJob) return { kind: 'global-job' };
+  if (ReplicatedJob) {
+    const maxConcurrent = ReplicatedJob.MaxConcurrent ?? 1;
+    const totalCompletions = ReplicatedJob.TotalCompletions ?? maxConcurrent;
+    const most = Math.max(maxConcurrent, totalCompletions);
+    refuseArgument(most > MAX_REPLICAS, `a job has ${MAX_REPLICAS} tasks at most`);
+    return { kind: 'replicated-job', maxConcurrent, totalCompletions };
+  }
   // docker's command line sends a mode without a number.
   const replicas = Replicated?.Replicas ?? 1;
   refuseArgument(replicas > MAX_REPLICAS, `a service has ${MAX_REPLICAS} replicas at most`);

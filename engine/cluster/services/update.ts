@@ -22,6 +22,7 @@ export function updateService(draft: Draft, args: WriteArguments<'updateService'
   refuseTakenPorts(draft, spec, service.id);
   const template = templateOf(service.id, spec);
   draft.put('template', template);
+  const job = nextIteration(service, now);
   const updateStatus = {
     state: 'rollback_started',
     startedAt: now.toString(),
@@ -31,12 +32,18 @@ export function updateService(draft: Draft, args: WriteArguments<'updateService'
     ...service,
     spec,
     previousSpec: service.spec,
-    ...(isRollback ? { updateStatus } : {}),
+    ...(isRollback && job === undefined ? { updateStatus } : {}),
+    ...(job === undefined ? {} : { job }),
     template: template.hash,
     updatedAt: now.toString(),
     ...(registryAuth === undefined ? {} : { registryAuth }),
   });
   sweepTemplates(draft, service.id, [service.template]);
+}
+
+/** A job runs again at each update. */
+function nextIteration({ job }: Stored<'service'>, now: Temporal.Instant): Stored<'service'>['job'] {
+  return job && { iteration: job.iteration + 1, startedAt: now.toString() };
 }
 
 function previousOf({ id, previousSpec }: Stored<'service'>): ServiceSpec {

@@ -29,6 +29,11 @@ export function hostPortsOf(of: { endpoint?: EndpointSpec }): string[] {
   return ports.map(({ publishedPort, protocol }) => `${publishedPort}/${protocol}`);
 }
 
+/** Whether the tasks of the service run to their end once, instead of for ever. */
+export function isJob({ mode }: Pick<ServiceSpec, 'mode'>): boolean {
+  return mode.kind === 'replicated-job' || mode.kind === 'global-job';
+}
+
 export function endpointOf({ endpoint }: { endpoint?: EndpointSpec }): EndpointSpec {
   return endpoint ?? { mode: 'vip', ports: [] };
 }

@@ -247,11 +247,19 @@ export type UpdateConfig = Readonly<{
   order?: 'stop-first' | 'start-first';
 }>;
 
+/** Tasks of a job run to their end once, on each node or as many times as `totalCompletions`. */
+export type ServiceMode = Readonly<
+  | { kind: 'replicated'; replicas: number }
+  | { kind: 'global' }
+  | { kind: 'replicated-job'; maxConcurrent: number; totalCompletions: number }
+  | { kind: 'global-job' }
+>;
+
 export type ServiceSpec = Readonly<{
   name: string;
   labels: Labels;
   template: TaskTemplate;
-  mode: Readonly<{ kind: 'replicated'; replicas: number } | { kind: 'global' }>;
+  mode: ServiceMode;
   update?: UpdateConfig;
   /** For updates that are taken back. */
   rollback?: UpdateConfig;
@@ -267,6 +275,8 @@ export type ServiceRecord = Readonly<
     previousSpec?: ServiceSpec;
     /** The template of the tasks that it wants: the end of the key of a template. */
     template: string;
+    /** Present for jobs: each update runs the job again, as its next iteration. */
+    job?: Readonly<{ iteration: number; startedAt: string }>;
     endpoint: Readonly<{
       ports: readonly EndpointPort[];
       virtualIps: readonly Readonly<{ network: string; address: string }>[];
@@ -310,7 +320,8 @@ export const TASK_STATES = [
   'orphaned',
 ] as const;
 export type TaskState = (typeof TASK_STATES)[number];
-export type DesiredState = 'ready' | 'running' | 'shutdown' | 'remove';
+/** `complete`: a task of a job, which is to run to its end. */
+export type DesiredState = 'ready' | 'running' | 'complete' | 'shutdown' | 'remove';
 
 export type TaskRecord = Readonly<
   Dated & {
@@ -321,6 +332,8 @@ export type TaskRecord = Readonly<
     /** Empty while it has none. */
     node: string;
     template: string;
+    /** Iteration of the job; missing for tasks of other services. */
+    jobIteration?: number;
     desired: DesiredState;
     status: Readonly<{
       state: TaskState;
@@ -366,6 +379,8 @@ type RestartRecord = Readonly<{
   /** The slot, or the node of a global service's task. */
   place: string;
   template: string;
+  /** Iteration of the job. */
+  iteration?: number;
   /** When it was started again. */
   attempts: readonly string[];
 }>;

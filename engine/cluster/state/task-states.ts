@@ -19,10 +19,25 @@ export function hasEnded(state: TaskState): boolean {
 
 /** Whether the task is wanted: it runs, or is to run. */
 export function isWanted(desired: DesiredState): boolean {
-  return desired === 'ready' || desired === 'running';
+  return desired === 'ready' || isToRun(desired);
+}
+
+/** Whether the task is to run now. */
+export function isToRun(desired: DesiredState): boolean {
+  return desired === 'running' || desired === 'complete';
 }
 
 /** The task's slot, or the node of a global service's task: at most one task of a service is wanted there. */
 export function placeOf({ slot, node }: Pick<TaskRecord, 'slot' | 'node'>): string {
   return slot === 0 ? node : String(slot);
+}
+
+/** The slot as clients and nodes see it: slots of jobs begin at 0, which also stands for a task of a node. */
+export function shownSlot({ slot, jobIteration }: Pick<TaskRecord, 'slot' | 'jobIteration'>): number {
+  return jobIteration === undefined ? slot : Math.max(slot - 1, 0);
+}
+
+/** The slot or node in the names of a task and its container. */
+export function shownPlace(task: Pick<TaskRecord, 'slot' | 'jobIteration' | 'node'>): string {
+  return placeOf({ slot: shownSlot(task), node: task.node });
 }

@@ -1,5 +1,6 @@
 import { EngineError } from '../../lib/errors.ts';
 import type { Stored } from '../state/records.ts';
+import { shownPlace } from '../state/task-states.ts';
 import type { View } from '../state/view.ts';
 
 /** The task with this id, or an id with this prefix; throws for none and for several. */
@@ -16,8 +17,9 @@ export function findTask(view: View, ref: string): Stored<'task'> {
   return task;
 }
 
-/** `web.1.<id>`, or `web.<node>.<id>` of a global service: also the name of its container. */
-export function nameOf(view: View, { id, service, slot, node }: Stored<'task'>): string {
+/** `web.1.<id>`, or `web.<node>.<id>` of a global service and of a job's first slot: also the name of its container. */
+export function nameOf(view: View, task: Stored<'task'>): string {
+  const { id, service } = task;
   const name = view.get('service', service)?.spec.name ?? service;
-  return `${name}.${slot === 0 ? node : slot}.${id}`;
+  return `${name}.${shownPlace(task)}.${id}`;
 }

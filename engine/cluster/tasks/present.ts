@@ -1,12 +1,13 @@
-import { omitEmpty } from '../services/omit-empty.ts';
-import { presentPort } from '../services/present.ts';
+import { filled, omitEmpty } from '../services/omit-empty.ts';
+import { presentIteration, presentPort } from '../services/present.ts';
 import { presentTaskTemplate } from '../services/task-template/present.ts';
 import type { NetworkRecord, Stored } from '../state/records.ts';
+import { shownSlot } from '../state/task-states.ts';
 import type { View } from '../state/view.ts';
 
 /** The specification's "Task". */
 export function presentTask(view: View, task: Stored<'task'>): object {
-  const { id, version, createdAt, updatedAt, service, slot, node, template, desired, status, addresses } = task;
+  const { id, version, createdAt, updatedAt, service, node, template, jobIteration, desired, status, addresses } = task;
   const spec = view.get('template', `${service}/${template}`)?.template;
   return {
     ID: id,
@@ -16,7 +17,7 @@ export function presentTask(view: View, task: Stored<'task'>): object {
     Labels: {},
     Spec: spec === undefined ? {} : presentTaskTemplate(spec),
     ServiceID: service,
-    ...(slot === 0 ? {} : { Slot: slot }),
+    ...filled({ Slot: shownSlot(task) }),
     ...omitEmpty({ NodeID: node }),
     Status: {
       Timestamp: status.timestamp,
@@ -35,6 +36,7 @@ export function presentTask(view: View, task: Stored<'task'>): object {
       PortStatus: omitEmpty({ Ports: status.ports?.map((port) => presentPort({ ...port, mode: 'host' })) }),
     },
     DesiredState: desired,
+    ...(jobIteration === undefined ? {} : { JobIteration: presentIteration(jobIteration) }),
     ...(addresses.length === 0
       ? {}
       : {

@@ -26,7 +26,7 @@ const SHOWN_ENDPOINT: Since = { DNSNames: '1.44', GwPriority: '1.44' };
 
 const SERVICE: Since = {
   ...{ RollbackConfig: '1.28', 'UpdateConfig.Order': '1.29', 'RollbackConfig.Order': '1.29' },
-  ...{ 'EndpointSpec.Ports.PublishMode': '1.25' },
+  ...{ 'EndpointSpec.Ports.PublishMode': '1.25', 'Mode.ReplicatedJob': '1.41', 'Mode.GlobalJob': '1.41' },
   ...{ 'TaskTemplate.ContainerSpec.Secrets': '1.25', 'TaskTemplate.ContainerSpec.Configs': '1.30' },
 };
 

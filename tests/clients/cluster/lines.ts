@@ -14,7 +14,7 @@ export async function wait(side: Side, line: string): Promise<Said> {
     const { body } = await side.api.get<Task[]>(`/tasks?filters=${filters}`);
     seen = JSON.stringify(body.map(({ Status, DesiredState }) => [DesiredState, Status]));
     const found = body.filter(({ Status, DesiredState }) => {
-      const isMeant = state !== 'running' || DesiredState === 'running';
+      const isMeant = state !== 'running' || DesiredState === 'running' || DesiredState === 'complete';
       return isMeant && Status.State === state && (state !== 'pending' || Boolean(Status.Err));
     });
     if (found.length !== Number(count)) throw new Error(seen);
