@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 
 import {
   CATEGORIES,
+  type Category,
   type Endpoint,
   type EndpointDefinition,
   type LimitName,
@@ -19,15 +20,20 @@ const SHARED_WINDOWS: readonly string[] = [...CATEGORIES, 'content-minute', 'con
 
 /** Lower ids are windows that no endpoint owns. */
 export const FIRST_ENDPOINT_ID = 16;
-const IDS_PER_ENDPOINT = 4;
 
 /** Names come from route tables. More than this means that raw paths are used as names, which would fill the memory. */
 const MAX_ENDPOINTS = 20_000;
 
 const IN_CORE = { category: 'core', categoryIndex: CORE } as const;
 
-/** The windows of an endpoint: `id`, `id + 1`, `id + 2`. */
-const WINDOW_KINDS = ['points', 'content-minute', 'content-hour'] as const;
+/** The windows of an endpoint: `id`, `id + 1`, `id + 2`. A further window of a category is the last kind of a name of its own. */
+export const WINDOW_KINDS = ['points', 'content-minute', 'content-hour', 'primary'] as const;
+export const PRIMARY_KIND = WINDOW_KINDS.indexOf('primary');
+
+/** The name of a category's further window in `WindowState`. */
+export function furtherWindowName(category: Category, windowSeconds: number): string {
+  return `primary ${category} ${windowSeconds} s`;
+}
 
 /**
  * The endpoints of a store by their numbers: a store that reads its counts back knows names before routes are defined.
@@ -51,8 +57,8 @@ export class Endpoints {
   /** The name of a caller's window in `WindowState`. */
   windowName(windowId: number): string {
     if (windowId < FIRST_ENDPOINT_ID) return SHARED_WINDOWS[windowId] ?? `window ${windowId}`;
-    const kind = WINDOW_KINDS[windowId % IDS_PER_ENDPOINT] ?? 'points';
-    const name = this.#names[Math.floor((windowId - FIRST_ENDPOINT_ID) / IDS_PER_ENDPOINT)] ?? '?';
+    const kind = WINDOW_KINDS[windowId % WINDOW_KINDS.length] ?? 'points';
+    const name = this.#names[Math.floor((windowId - FIRST_ENDPOINT_ID) / WINDOW_KINDS.length)] ?? '?';
     return `${kind} ${name}`;
   }
 
@@ -75,13 +81,19 @@ export class Endpoints {
     return this.#namesByHash.get(hash);
   }
 
+  /** The id of a category's further window: here, and in a shared store. */
+  furtherWindow(category: Category, windowSeconds: number): Readonly<{ id: number; shared: number }> {
+    const name = furtherWindowName(category, windowSeconds).slice('primary '.length);
+    return { id: this.#idOf(name) + PRIMARY_KIND, shared: hashOf(name) * WINDOW_KINDS.length + PRIMARY_KIND };
+  }
+
   #idOf(name: string): number {
     const known = this.#ids.get(name);
     if (known !== undefined) return known;
     if (this.#names.length >= MAX_ENDPOINTS) {
       throw new RangeError(`more than ${MAX_ENDPOINTS} endpoints: define one per route template, not one per path`);
     }
-    const id = FIRST_ENDPOINT_ID + this.#names.length * IDS_PER_ENDPOINT;
+    const id = FIRST_ENDPOINT_ID + this.#names.length * WINDOW_KINDS.length;
     this.#names.push(name);
     this.#ids.set(name, id);
     return id;

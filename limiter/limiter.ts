@@ -2,7 +2,7 @@ import { AdmittedRequest, NOTHING_SHADOWED, type Origin } from './decision/admit
 import { LimitedCallers } from './decision/limited.ts';
 import { type LimiterCounts, newCounts } from './decision/limiter-counts.ts';
 import { RunningRequests, type Stopwatch } from './decision/running.ts';
-import { rateStatus, statusOf } from './decision/shown-limits.ts';
+import { openStatusOf, rateStatus, statusOf } from './decision/shown-limits.ts';
 import { WorkingTime } from './decision/working-time.ts';
 import { countedEndpoint, limitsIn } from './endpoints.ts';
 import { endOfHour } from './hour.ts';
@@ -22,9 +22,9 @@ import {
   type LimitName,
   type LimitRules,
   LIMITS,
-  type RateStatus,
   type Refusal,
   type RefusalNote,
+  type ShownStatus,
   type Verdict,
 } from './types.ts';
 import { countedWindows } from './window-form.ts';
@@ -128,17 +128,16 @@ export class RateLimiter implements AsyncDisposable {
   }
 
   /** The state of each of a caller's categories, for `GET /rate_limit`; one that is off has core's. Changes nothing. */
-  async status(caller: Caller): Promise<Record<Category, RateStatus>> {
+  async status(caller: Caller): Promise<Record<Category, ShownStatus>> {
     const { windows } = this.#counted(await this.#peek(caller.key));
     const open = new Map(windows.map((window) => [window.name, window]));
     const nowSeconds = Math.floor(this.#store.nowMs() / 1000);
     const still = open.get('core')?.reset ?? endOfHour(nowSeconds);
-    const entries = CATEGORIES.map((category): [Category, RateStatus] => {
+    const entries = CATEGORIES.map((category): [Category, ShownStatus] => {
       const counted = this.#rules.categories[category].limit === 'off' ? 'core' : category;
-      const { used, reset } = open.get(counted) ?? { used: 0, reset: still };
-      return [category, statusOf(this.#rules, caller, counted, used, reset)];
+      return [category, openStatusOf(this.#rules, caller, counted, open, still)];
     });
-    return Object.fromEntries(entries) as Record<Category, RateStatus>;
+    return Object.fromEntries(entries) as Record<Category, ShownStatus>;
   }
 
   /** Counts content that the caller created elsewhere, in the web interface. It has happened, so it is never refused. */
@@ -226,8 +225,7 @@ export class RateLimiter implements AsyncDisposable {
     this.counts.refused[refusedBy] += 1;
     const refusal = {
       allowed: false as const,
-      ...statusOf(rules, caller, endpoint.category, verdict.used, verdict.reset),
-      resource: endpoint.category,
+      ...statusOf(rules, caller, endpoint.category, verdict),
       caller,
       endpoint,
       kind: refusedBy === 'primary' ? ('primary' as const) : ('secondary' as const),
@@ -248,15 +246,14 @@ export class RateLimiter implements AsyncDisposable {
     const ban = this.#limited.ban(caller.key, nowSeconds);
     if (ban === undefined) return undefined;
     this.counts.banned += 1;
-    const { limit, resource } = ban.shown;
-    const fresh = rateStatus(limit, 0, nowSeconds + this.#rules.categories[resource].windowSeconds);
+    const { limit, windowSeconds } = ban.shown;
+    const fresh = { ...ban.shown, ...rateStatus(limit, 0, nowSeconds + windowSeconds) };
     const shown = ban.shown.reset > nowSeconds ? ban.shown : fresh;
     // Clients wait for the reset after a primary refusal, so that must not be before the end of the ban.
     const lasting = { ...shown, used: shown.limit, remaining: 0, reset: Math.max(shown.reset, ban.untilSeconds) };
     return {
       allowed: false,
       ...(ban.refusedBy === 'primary' ? lasting : shown),
-      resource,
       caller,
       endpoint,
       kind: 'banned',
@@ -271,8 +268,7 @@ export class RateLimiter implements AsyncDisposable {
     const reset = Math.ceil(this.#store.nowMs() / 1000) + rules.categories[endpoint.category].windowSeconds;
     return {
       allowed: false,
-      ...statusOf(rules, caller, endpoint.category, 0, reset),
-      resource: endpoint.category,
+      ...statusOf(rules, caller, endpoint.category, { window: 0, used: 0, reset }),
       caller,
       endpoint,
       kind: 'unavailable',

@@ -96,7 +96,11 @@ export function statusBody(
 ): StatusBody {
   const shown = CATEGORIES.filter((category) => !without.includes(category));
   return {
-    resources: Object.fromEntries(shown.map((category) => [category, status[category]])),
-    rate: status.core,
+    resources: Object.fromEntries(shown.map((category) => [category, numbersOf(status[category])])),
+    rate: numbersOf(status.core),
   };
+}
+
+function numbersOf({ limit, used, remaining, reset }: RateStatus): RateStatus {
+  return { limit, used, remaining, reset };
 }

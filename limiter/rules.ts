@@ -81,7 +81,7 @@ export function problemsOf(rules: LimitRules): RuleProblem[] {
     });
   };
   for (const category of CATEGORIES) {
-    const { limit, anonymousLimit } = rules.categories[category];
+    const { limit, anonymousLimit, also = [], windowSeconds } = rules.categories[category];
     const path = ['categories', category];
     if (typeof limit === 'number') check([...path, 'limit'], limit, 0, MAX_LIMIT);
     if (anonymousLimit !== undefined) check([...path, 'anonymousLimit'], anonymousLimit, 0, MAX_LIMIT);
@@ -89,6 +89,18 @@ export function problemsOf(rules: LimitRules): RuleProblem[] {
       problems.push({ path: [...path, 'anonymousLimit'], message: 'has no effect in a category that is off' });
     }
     checkWindow(path, rules.categories[category]);
+    for (const [index, further] of also.entries()) {
+      const place = [...path, 'also', String(index)];
+      check([...place, 'limit'], further.limit, 0, MAX_LIMIT);
+      check([...place, 'windowSeconds'], further.windowSeconds, 1, MAX_WINDOW_SECONDS);
+      const others = [windowSeconds, ...also.slice(0, index).map((other) => other.windowSeconds)];
+      if (others.includes(further.windowSeconds)) {
+        problems.push({ path: [...place, 'windowSeconds'], message: 'another window of the category is as long' });
+      }
+    }
+    if (also.length > 0 && limit === 'off') {
+      problems.push({ path: [...path, 'also'], message: 'has no effect in a category that is off' });
+    }
   }
   checkLimit(['concurrent', 'limit'], rules.concurrent.limit, MAX_CONCURRENT);
   check(['concurrent', 'retrySeconds'], rules.concurrent.retrySeconds, 1, MAX_WINDOW_SECONDS);

@@ -69,6 +69,8 @@ export type CategoryRule = LimitWindow &
     limit: number | 'caller' | 'off';
     /** Another limit for callers without a credential. */
     anonymousLimit?: number;
+    /** Further windows for the same requests, for every caller; all of them must have room. */
+    also?: readonly Readonly<{ limit: number; windowSeconds: number }>[];
   }>;
 
 /** Every number of the limits. `limitRules` in `rules.ts` has the specification's, and checks others. */
@@ -150,8 +152,8 @@ export type RateStatus = Readonly<{
   reset: number;
 }>;
 
-/** The state that headers show, with its category. */
-export type ShownStatus = RateStatus & Readonly<{ resource: Category }>;
+/** The state that headers show: that of the category's window with the least left. */
+export type ShownStatus = RateStatus & Readonly<{ resource: Category; windowSeconds: number }>;
 
 /** The request may pass. It counts as under way until `end` is called. */
 export type Admission = ShownStatus &
@@ -251,7 +253,9 @@ export type Verdict = Readonly<{
   until: number;
   /** Bit n is set: `LIMITS[n]` is in shadow mode and would have refused. */
   shadowed: number;
-  /** Use of the category's window, after this request. */
+  /** The category's window with the least left: 0 is its own, 1 the first of `also`. */
+  window: number;
+  /** Use of this window, after this request. */
   used: number;
   reset: number;
   /** The store's time in epoch milliseconds. */
@@ -262,7 +266,7 @@ export type Verdict = Readonly<{
 
 /** One window of a caller as seen from outside. */
 export type WindowState = Readonly<{
-  /** A category, `points GET /x`, `content-minute`, `content-hour`, `content-minute POST /x`, `cpu` or `graphql-cpu`. */
+  /** A category, `primary core 60 s` of its further windows, `points GET /x`, `content-minute`, `content-hour`, `content-minute POST /x`, `cpu` or `graphql-cpu`. */
   name: string;
   /** Requests, points, or milliseconds of CPU time. */
   used: number;

@@ -1,4 +1,5 @@
-import type { Category, LimitRules, LimitWindow, WindowForm, WindowState } from './types.ts';
+import { furtherWindowName } from './endpoints.ts';
+import { CATEGORIES, type LimitRules, type LimitWindow, type WindowForm, type WindowState } from './types.ts';
 
 export const WINDOW_FORMS: readonly WindowForm[] = ['fixed', 'sliding'];
 
@@ -34,19 +35,46 @@ export function freedAt(steps: readonly Step[], amount: number): number {
   return 0;
 }
 
+/** A window for the same requests as others; `reset` 0: it is not open. */
+type Use = Readonly<{ limit: number; used: number; reset: number }>;
+
+/** Index of the window that headers show: the one with the least left, of several the one that lasts longest. */
+export function tightest(windows: readonly Use[]): number {
+  let shown = 0;
+  for (const [index, { limit, used, reset }] of windows.entries()) {
+    const other = windows[shown]!;
+    const [left, least] = [Math.max(0, limit - used), Math.max(0, other.limit - other.used)];
+    if (left < least || (left === least && reset > other.reset)) shown = index;
+  }
+  return shown;
+}
+
 /**
  * One entry per window: the steps of a sliding window are added. A category's window that ends later than one that
  * begins now was opened before the clock was set back, or under rules with longer windows: decisions ignore it, too.
  */
 export function countedWindows(windows: readonly WindowState[], rules: LimitRules, nowSeconds: number): WindowState[] {
   const byName = new Map<string, WindowState>();
+  const primary = primaryWindows(rules);
   for (const window of windows) {
     const { name, used, reset } = window;
-    const category = rules.categories[name as Category] as LimitWindow | undefined;
+    const category = primary.get(name);
     if (category !== undefined && reset > nowSeconds + category.windowSeconds + stepOf(category) + 1) continue;
     const other = byName.get(name);
     const both = other && { name, used: other.used + used, reset: Math.min(other.reset, reset) };
     byName.set(name, both ?? window);
   }
   return [...byName.values()];
+}
+
+/** The windows of all categories by their names. */
+function primaryWindows({ categories }: LimitRules): ReadonlyMap<string, LimitWindow> {
+  const named = CATEGORIES.flatMap((category): [string, LimitWindow][] => {
+    const { also = [], window = 'fixed' } = categories[category];
+    const further = also.map(({ windowSeconds }): [string, LimitWindow] => {
+      return [furtherWindowName(category, windowSeconds), { windowSeconds, window }];
+    });
+    return [[category, categories[category]], ...further];
+  });
+  return new Map(named);
 }

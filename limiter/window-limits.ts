@@ -24,6 +24,8 @@ export type EndpointLimits = Readonly<{
   rules: LimitRules;
   /** Window of the primary limit; the number is the caller's. */
   quota: WindowLimit;
+  /** Further windows of the category. */
+  further: readonly WindowLimit[];
   points: WindowLimit;
   cpu: WindowLimit;
   graphqlCpu: WindowLimit;
@@ -33,9 +35,12 @@ export type EndpointLimits = Readonly<{
   shadow: number;
 }>;
 
-/** `id`: that of the endpoint's own windows. */
-export function limitsOf(endpoint: Endpoint, rules: LimitRules, id = endpoint.id): EndpointLimits {
+/** Ids of windows in a store: of the endpoint's own ones, and of further ones of its category. */
+type WindowIds = Readonly<{ own: number; further: (windowSeconds: number) => number }>;
+
+export function limitsOf(endpoint: Endpoint, rules: LimitRules, { own: id, further }: WindowIds): EndpointLimits {
   const { graphql, category, categoryIndex } = endpoint;
+  const { window = 'fixed', also = [] } = rules.categories[category];
   const { cpu, contentPerMinute: minute, contentPerHour: hour } = rules;
   const points = graphql ? rules.graphqlPoints : rules.restPoints;
   const own = [
@@ -46,6 +51,9 @@ export function limitsOf(endpoint: Endpoint, rules: LimitRules, id = endpoint.id
     endpoint,
     rules,
     quota: windowLimit('primary', categoryIndex, rules.categories[category], 0),
+    further: also.map(({ limit, windowSeconds }) =>
+      windowLimit('primary', further(windowSeconds), { windowSeconds, window }, limit),
+    ),
     points: windowLimit('points', id, points, points.limit),
     cpu: windowLimit('cpu', CPU, cpu, cpu.totalSeconds * 1e6),
     graphqlCpu: windowLimit('graphql-cpu', GRAPHQL_CPU, cpu, cpu.graphqlSeconds * 1e6),

@@ -1,3 +1,4 @@
+import { furtherWindowName } from '@gantry/limiter/endpoints.ts';
 import { callerFrom } from '@gantry/limiter/primary.ts';
 import { type CallerState, CATEGORIES, type LimitRules } from '@gantry/limiter/types.ts';
 
@@ -33,7 +34,12 @@ export function callerLimits(
   const { cpu, contentPerMinute, contentPerHour } = rules;
   const core = coreLimits(config, key, known);
   return [
-    ...CATEGORIES.flatMap((name) => categoryLimits(rules, key, name, core).map((limit) => line(name, limit))),
+    ...CATEGORIES.flatMap((name) => [
+      ...categoryLimits(rules, key, name, core).map((limit) => line(name, limit)),
+      ...(rules.categories[name].also ?? []).map(({ limit, windowSeconds }) =>
+        line(furtherWindowName(name, windowSeconds), limit),
+      ),
+    ]),
     { name: 'concurrent', ...leftOf(rules.concurrent.limit, underWay), reset: 0 },
     line('cpu', cpu.totalSeconds, 1000),
     line('graphql-cpu', cpu.graphqlSeconds, 1000),

@@ -9,8 +9,8 @@ import type { Config } from './schema.ts';
 export function rulesFrom(config: Config): LimitRules {
   const { concurrent, cpu, window, ...secondary } = config.secondary;
   const categories = CATEGORIES.map((name): [Category, CategoryRule] => {
-    const { limit, windowSeconds, window, anonymousLimit } = config.categories[name];
-    return [name, { limit, windowSeconds, window, ...(anonymousLimit === undefined ? {} : { anonymousLimit }) }];
+    const { limit, windowSeconds, window, anonymousLimit, also } = config.categories[name];
+    return [name, { limit, windowSeconds, window, also, ...(anonymousLimit === undefined ? {} : { anonymousLimit }) }];
   });
   return {
     categories: Object.fromEntries(categories) as Record<Category, CategoryRule>,

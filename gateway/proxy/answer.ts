@@ -52,7 +52,7 @@ export function answerRefusal(exchange: Exchange, refusal: Refusal): void {
   const response = refusalOf(refusal, exchange.policy.refusal);
   const headers: string[] = [];
   for (const name in response.headers) headers.push(name, response.headers[name]!);
-  if (exchange.policy.config.refusal.ietfHeaders) pushIetfHeaders(headers, refusal, exchange.policy);
+  if (exchange.policy.config.refusal.ietfHeaders) pushIetfHeaders(headers, refusal);
   writeOwn(exchange, response, headers);
   countAnswer(exchange.gateway.counts.ownAnswers, response.status);
 }

@@ -205,7 +205,7 @@ function unauthenticated(exchange: Exchange): void {
 async function passUnlimited(exchange: Exchange): Promise<void> {
   const { core } = await exchange.gateway.limiter.status(exchange.caller);
   if (exchange.closed) return;
-  exchange.shown = { ...core, resource: 'core' };
+  exchange.shown = core;
   return await pass(exchange);
 }
 

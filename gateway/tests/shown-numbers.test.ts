@@ -26,7 +26,12 @@ const settings: Settings = {
   upstream: upstream.url,
   limits: { anonymous: 5, user: 6 },
   overrides: { 'installation:one': { limit: 4 }, 'app:oauth': { limit: 3 }, 'workflow:r': { limit: 2 } },
-  categories: { search: { limit: 3, anonymousLimit: 1 }, scim: { limit: 'off' }, code_search: { window: 'sliding' } },
+  categories: {
+    core: { also: [{ limit: 4, windowSeconds: 60 }] },
+    search: { limit: 3, anonymousLimit: 1 },
+    scim: { limit: 'off' },
+    code_search: { window: 'sliding' },
+  },
   secondary: { restPoints: { limit: 20 } },
   outsideBasePath: 'pass',
   basePath: '/api',

@@ -15,13 +15,14 @@ export const CHARGE = 1;
 export const GIVE_BACK = 2;
 export const RECOUNT = 3;
 
-const PER_VERDICT = 7;
+const PER_VERDICT = 8;
 
 export function encodeVerdicts(verdicts: readonly Verdict[]): number[] {
-  return verdicts.flatMap(({ refusedBy, until, shadowed, used, reset, nowMs, ticket }) => [
+  return verdicts.flatMap(({ refusedBy, until, shadowed, window, used, reset, nowMs, ticket }) => [
     refusedBy,
     until,
     shadowed,
+    window,
     used,
     reset,
     nowMs,
@@ -32,10 +33,8 @@ export function encodeVerdicts(verdicts: readonly Verdict[]): number[] {
 export function decodeVerdicts(numbers: readonly number[]): Verdict[] {
   return Array.from({ length: numbers.length / PER_VERDICT }, (_, index) => {
     const at = index * PER_VERDICT;
-    const [refusedBy = -1, until = 0, shadowed = 0, used = 0, reset = 0, nowMs = 0, ticket = -1] = numbers.slice(
-      at,
-      at + PER_VERDICT,
-    );
-    return { refusedBy, until, shadowed, used, reset, nowMs, ticket };
+    const [refusedBy = -1, until = 0, shadowed = 0, window = 0, used = 0, reset = 0, nowMs = 0, ticket = -1] =
+      numbers.slice(at, at + PER_VERDICT);
+    return { refusedBy, until, shadowed, window, used, reset, nowMs, ticket };
   });
 }

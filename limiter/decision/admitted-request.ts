@@ -3,7 +3,7 @@ import { MAX_LIMIT } from '../rules.ts';
 import type { Admission, Ask, Caller, Category, Endpoint, LimitName, LimitRules, Verdict } from '../types.ts';
 import type { LimiterCounts } from './limiter-counts.ts';
 import type { RunningRequests } from './running.ts';
-import { enforcedLimit, shownLimit } from './shown-limits.ts';
+import { enforcedLimit, shownLimit, windowSecondsOf } from './shown-limits.ts';
 
 export const NOTHING_SHADOWED: readonly LimitName[] = [];
 
@@ -30,6 +30,7 @@ export class AdmittedRequest implements Admission, Ask {
   /** Its cost of the primary quota. */
   #cost: number;
   #decidedMs = 0;
+  #window = 0;
   reset = 0;
   shadowed = NOTHING_SHADOWED;
   /** Its place in the list of running requests. */
@@ -69,7 +70,11 @@ export class AdmittedRequest implements Admission, Ask {
   }
 
   get limit(): number {
-    return shownLimit(this.rules, this.caller, this.endpoint.category);
+    return shownLimit(this.rules, this.caller, this.endpoint.category, this.#window);
+  }
+
+  get windowSeconds(): number {
+    return windowSecondsOf(this.rules, this.endpoint.category, this.#window);
   }
 
   get used(): number {
@@ -81,6 +86,7 @@ export class AdmittedRequest implements Admission, Ask {
   }
 
   admit(verdict: Verdict, shadowed: readonly LimitName[]): void {
+    this.#window = verdict.window;
     this.#spent = verdict.used;
     this.reset = verdict.reset;
     this.shadowed = shadowed;

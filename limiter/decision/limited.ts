@@ -30,7 +30,7 @@ export class LimitedCallers {
 
   /** Notes a refusal and returns how many there were in a row, this one included. */
   note(caller: Caller, endpoint: Endpoint, refusal: Omit<Refusal, 'repeated'>, nowSeconds: number, ban?: Ban): number {
-    const { refusedBy, limit, used, remaining, reset, resource } = refusal;
+    const { refusedBy, limit, used, remaining, reset, resource, windowSeconds } = refusal;
     if (refusedBy === undefined) return 1;
     const note = {
       key: caller.key,
@@ -38,7 +38,7 @@ export class LimitedCallers {
       where: refusedBy === 'primary' ? endpoint.category : endpoint.name,
       untilSeconds: nowSeconds + refusal.retryAfterSeconds,
       bannedUntilSeconds: 0,
-      shown: { limit, used, remaining, reset, resource },
+      shown: { limit, used, remaining, reset, resource, windowSeconds },
     };
     return this.#add(note, 1, nowSeconds, ban);
   }

@@ -3,12 +3,11 @@ import { endOfHour } from '../hour.ts';
 import type { LimitStore } from '../limit-store.ts';
 import type { Ask, CallerState, Endpoint, LimitRules, Verdict } from '../types.ts';
 import { contentLimits, type EndpointLimits, limitsOf } from '../window-limits.ts';
-import { findExceeded, refuse, spend, spendTime } from './decision.ts';
+import { findExceeded, refuse, shownOf, spend, spendTime } from './decision.ts';
 import {
   addTo,
   changeSpent,
   type CallerRecord,
-  freedIn,
   isIdle,
   newRecord,
   openWindows,
@@ -74,18 +73,20 @@ export class MemoryStore implements LimitStore {
     const shadowed = exceeded & limits.shadow;
     if (exceeded !== shadowed) {
       const refusal = refuse(known, ask, limits, exceeded & ~shadowed, time);
-      return { ...refusal, shadowed, used, nowMs: time.ms, ticket: -1 };
+      return { ...refusal, shadowed, nowMs: time.ms, ticket: -1 };
     }
     const record = known === NOTHING_SPENT ? this.#insert(key, time) : known;
     spend(record, ask, limits, time);
     this.#changed?.add(key);
+    const shown = shownOf(record, ask, limits, time);
     return {
       refusedBy: -1,
       until: 0,
       shadowed,
-      used: endpoint.primary ? used + 1 : used,
+      window: shown.window,
+      used: shown.used,
       // A request that costs nothing opens no window.
-      reset: freedIn(record, limits.quota, 1, time) || endOfHour(time.now),
+      reset: shown.reset || endOfHour(time.now),
       nowMs: time.ms,
       ticket: 0,
     };
@@ -124,7 +125,9 @@ export class MemoryStore implements LimitStore {
   recount({ key, endpoint, rules }: Ask, _ticket: number, decidedMs: number, change: number): void {
     const record = this.#records.get(key);
     if (record === undefined) return;
-    changeSpent(record, this.#limitsOf(endpoint, rules).quota, change, decidedMs, this.#readClock());
+    const { quota, further } = this.#limitsOf(endpoint, rules);
+    const time = this.#readClock();
+    for (const window of [quota, ...further]) changeSpent(record, window, change, decidedMs, time);
     this.#changed?.add(key);
   }
 
@@ -187,7 +190,8 @@ export class MemoryStore implements LimitStore {
   #limitsOf(endpoint: Endpoint, rules: LimitRules): EndpointLimits {
     const known = this.#limits[endpoint.id];
     if (known?.endpoint === endpoint && known.rules === rules) return known;
-    return (this.#limits[endpoint.id] = limitsOf(endpoint, rules));
+    const further = (seconds: number): number => this.endpoints.furtherWindow(endpoint.category, seconds).id;
+    return (this.#limits[endpoint.id] = limitsOf(endpoint, rules, { own: endpoint.id, further }));
   }
 
   #insert(key: string, time: Time): CallerRecord {

@@ -6,7 +6,7 @@ type Entry = {
   /** By endpoint. */
   refusals: Map<number, KnownRefusal>;
   /** The newest counts of each category, so that the headers stay true while other endpoints go on. */
-  latest: Map<number, { used: number; reset: number }>;
+  latest: Map<number, Pick<Verdict, 'window' | 'used' | 'reset'>>;
   until: number;
 };
 
@@ -32,19 +32,20 @@ export class KnownRefusals {
     const latest = entry.latest.get(ask.endpoint.categoryIndex) ?? verdict;
     // The category's window can be over before the refusing one is; then only the server knows the counts.
     if (nowMs >= latest.reset * 1000 - PRECISION_MS) return undefined;
-    return { ...verdict, nowMs, used: latest.used, reset: latest.reset };
+    return { ...verdict, nowMs, window: latest.window, used: latest.used, reset: latest.reset };
   }
 
   learn(ask: Ask, verdict: Verdict): void {
     if (verdict.refusedBy < 0 && this.#entries.size === 0) return;
     const entry = this.#entries.get(ask.key);
     const { categoryIndex, id } = ask.endpoint;
-    if (entry !== undefined) entry.latest.set(categoryIndex, { used: verdict.used, reset: verdict.reset });
+    const { window, used, reset } = verdict;
+    if (entry !== undefined) entry.latest.set(categoryIndex, { window, used, reset });
     if (verdict.refusedBy < 0 || verdict.until === 0) return;
     const { rules, quota, points } = ask;
     const kept = entry ?? { refusals: new Map(), latest: new Map(), until: 0 };
     kept.refusals.set(id, { rules, quota, points, verdict });
-    kept.latest.set(categoryIndex, { used: verdict.used, reset: verdict.reset });
+    kept.latest.set(categoryIndex, { window, used, reset });
     kept.until = Math.max(kept.until, verdict.until);
     this.#entries.delete(ask.key); // so that it comes last
     this.#entries.set(ask.key, kept);

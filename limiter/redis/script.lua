@@ -7,7 +7,7 @@ local FIRST_LIMIT, NUMBERS = 15, 6
 local DECIDE, END, RENEW, FORGET = 0, 2, 3, 4
 -- Kinds of limits; the last is time of other requests, which begins with the time of all.
 local QUOTA, POINTS, TIME, CONTENT, OTHER_TIME = 0, 1, 2, 3, 4
-local VERSION, LARGEST, FOREIGN, CONCURRENT, CONCURRENT_BIT = 1, 2147483647, 254, 2, 4
+local VERSION, LARGEST, FOREIGN, PRIMARY, CONCURRENT, CONCURRENT_BIT = 1, 2147483647, 254, 0, 2, 4
 
 if ms == 0 then
   local time = redis.call('TIME')
@@ -46,7 +46,7 @@ if value then
   if #value >= 65 then moreLeases, moreWindows = struct.unpack('<I2I2', value, 14) end
   -- A value that this version has not written is neither read nor overwritten.
   if #value ~= 65 + 10 * moreLeases + 14 * moreWindows or value:byte(1) ~= VERSION then
-    if operation ~= FORGET then return { FOREIGN, 0, 0, 0, 0, ms } end
+    if operation ~= FORGET then return { FOREIGN, 0, 0, 0, 0, 0, ms } end
     redis.call('DEL', key)
     value = false
   else
@@ -162,11 +162,26 @@ local function changeSpent(id, seconds, step, amount)
   end
 end
 
+-- The category's window with the least left, of several the one that lasts longest: its place among them, use, end (0: it
+-- is not open), and seconds.
+local function shownWindow()
+  local shown, spent, latest, length, least
+  for at = FIRST_LIMIT, #input, NUMBERS do
+    local kind, _, id, seconds, step, limit = unpack(input, at, at + 5)
+    if kind ~= QUOTA then break end
+    if at == FIRST_LIMIT then limit = quota end
+    local used = spentIn(id, seconds, step)
+    local e, left = freedIn(id, seconds, step, 1), math.max(0, limit - used)
+    if not least or left < least or (left == least and e > latest) then
+      shown, spent, latest, length, least = (at - FIRST_LIMIT) / NUMBERS, used, e, seconds, left
+    end
+  end
+  return shown, spent, latest, length
+end
+
 -- Spends of the kinds of limits.
 local amounts = { [QUOTA] = cost, [POINTS] = points, [TIME] = micros, [CONTENT] = content, [OTHER_TIME] = 0 }
-local used, shadowed, reset = 0, 0, 0
--- The window of the quota is the first.
-local category, categorySeconds, categoryStep = input[FIRST_LIMIT + 2], input[FIRST_LIMIT + 3], input[FIRST_LIMIT + 4]
+local shown, used, reset, shadowed = 0, 0, 0, 0
 
 if operation == DECIDE then
   local exceeded = mine + others >= concurrent and CONCURRENT_BIT or 0
@@ -175,7 +190,7 @@ if operation == DECIDE then
     local kind, id, seconds, step, limit = input[at], input[at + 2], input[at + 3], input[at + 4], input[at + 5]
     local needed = kind == TIME and 1 or amounts[kind]
     if needed > 0 then
-      if kind == QUOTA then limit = quota end
+      if at == FIRST_LIMIT then limit = quota end
       local over = spentIn(id, seconds, step) + needed - limit
       -- Even a limit of no time refuses only once its window is open.
       if over > 0 and not (kind == TIME and step == 0 and not findOpen(id, seconds)) then
@@ -184,24 +199,24 @@ if operation == DECIDE then
       end
     end
   end
-  used = spentIn(category, categorySeconds, categoryStep)
   shadowed = bit.band(exceeded, shadow)
   local refusing = exceeded - shadowed
   if refusing > 0 then
     -- The primary limit, else the one that lasts longest.
-    local by, waitUntil = CONCURRENT, 0
-    reset = freedIn(category, categorySeconds, categoryStep, 1)
-    if reset == 0 then reset = opened + categorySeconds end
+    local by, waitUntil, primaryUntil, seconds = CONCURRENT, 0, 0
+    shown, used, reset, seconds = shownWindow()
+    if reset == 0 then reset = opened + seconds end
     for at = FIRST_LIMIT, #input, NUMBERS do
       local kind, index, id, seconds, step = unpack(input, at, at + 4)
       if overs[at] and bit.band(refusing, bit.lshift(1, index)) > 0 then
         local e = freedIn(id, seconds, step, overs[at])
         if e == 0 then e = opened + seconds end
-        if kind == QUOTA then return { index, e, shadowed, used, e, ms } end
-        if e > waitUntil then by, waitUntil = index, e end
+        if kind == QUOTA then primaryUntil = math.max(primaryUntil, e)
+        elseif e > waitUntil then by, waitUntil = index, e end
       end
     end
-    return { by, waitUntil, shadowed, used, reset, ms }
+    if primaryUntil > 0 then return { PRIMARY, primaryUntil, shadowed, shown, used, primaryUntil, ms } end
+    return { by, waitUntil, shadowed, shown, used, reset, ms }
   end
 end
 
@@ -216,7 +231,7 @@ if operation == FORGET then ids, useds, ends = { 0, 10, 11, 12, 13 }, { 0, 0, 0,
 mine = operation == RENEW and count or math.max(0, mine + count)
 mine = math.min(mine, 65535)
 if operation == DECIDE then
-  used, reset = used + cost, freedIn(category, categorySeconds, categoryStep, 1)
+  shown, used, reset = shownWindow()
   -- A request that costs nothing opens no window.
   if reset == 0 then reset = (math.floor(now / 3600) + 1) * 3600 end
 end
@@ -240,7 +255,7 @@ else
   if value then written = redis.call('SET', key, body, 'EX', seconds)
   else written = redis.call('SET', key, body, 'NX', 'EX', seconds) end
   -- A value of another type, which could not be read.
-  if not written then return { FOREIGN, 0, 0, 0, 0, ms } end
+  if not written then return { FOREIGN, 0, 0, 0, 0, 0, ms } end
 end
 if operation ~= DECIDE then return ms end
-return { -1, 0, shadowed, used, reset, ms }
+return { -1, 0, shadowed, shown, used, reset, ms }

@@ -241,7 +241,7 @@ export class RedisStore implements LimitStore {
   #limitsOf(endpoint: Endpoint, rules: LimitRules): EncodedLimits {
     const known = this.#limits[endpoint.id];
     if (known?.endpoint === endpoint && known.rules === rules) return known.encoded;
-    const encoded = encodeLimits(endpoint, rules);
+    const encoded = encodeLimits(endpoint, rules, this.endpoints);
     this.#limits[endpoint.id] = { endpoint, rules, encoded };
     return encoded;
   }

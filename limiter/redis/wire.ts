@@ -1,9 +1,17 @@
-import { CORE, CPU, type Endpoints, FIRST_ENDPOINT_ID, GRAPHQL_CPU, HOUR, MINUTE, scaleOf } from '../endpoints.ts';
+import {
+  CORE,
+  CPU,
+  type Endpoints,
+  FIRST_ENDPOINT_ID,
+  GRAPHQL_CPU,
+  HOUR,
+  MINUTE,
+  scaleOf,
+  WINDOW_KINDS,
+} from '../endpoints.ts';
 import type { CallerState, Endpoint, LimitRules, Verdict, WindowState } from '../types.ts';
 import { contentLimits, limitsOf, type WindowLimit } from '../window-limits.ts';
 
-/** A hash leaves room for the kind of an endpoint's window. */
-const WINDOW_KINDS = 4;
 const NO_LIMIT = 0xff_ff_ff_ff;
 
 /** Kinds of limits in the script. */
@@ -51,11 +59,15 @@ export function encodeOperation(operation: Operation, sender: Sender, limits: st
 /** The limits of an endpoint, and those that the end of a request concerns, as the script reads them. */
 export type EncodedLimits = Readonly<{ all: string; time: string }>;
 
-export function encodeLimits(endpoint: Endpoint, rules: LimitRules): EncodedLimits {
-  const { quota, points, cpu, graphqlCpu, content } = limitsOf(endpoint, rules, endpoint.hash * WINDOW_KINDS);
+export function encodeLimits(endpoint: Endpoint, rules: LimitRules, endpoints: Endpoints): EncodedLimits {
+  // A hash leaves room for the kind of a window.
+  const own = endpoint.hash * WINDOW_KINDS.length;
+  const furtherId = (seconds: number): number => endpoints.furtherWindow(endpoint.category, seconds).shared;
+  const { quota, further, points, cpu, graphqlCpu, content } = limitsOf(endpoint, rules, { own, further: furtherId });
+  const primary = [quota, ...further].map((limit) => encodeLimit(QUOTA, limit)).join('');
   const time = encodeLimit(TIME, cpu) + encodeLimit(endpoint.graphql ? TIME : OTHER_TIME, graphqlCpu);
   const created = content.map((limit) => encodeLimit(CONTENT, limit));
-  return { all: `${encodeLimit(QUOTA, quota)}${encodeLimit(POINTS, points)}${time}${created.join('')}`, time };
+  return { all: `${primary}${encodeLimit(POINTS, points)}${time}${created.join('')}`, time };
 }
 
 /** The limits of content that was created elsewhere. */
@@ -71,9 +83,9 @@ function encodeLimit(kind: number, { bit, id, seconds, step, limit }: WindowLimi
 
 /** The script's answer: the numbers of a verdict, or only the time (and -1 for the refusing limit). */
 export function decodeVerdict(reply: Reply): Verdict {
-  const [refusedBy = -1, until = 0, shadowed = 0, used = 0, reset = 0, nowMs = 0] =
-    typeof reply === 'number' ? [-1, 0, 0, 0, 0, reply] : reply;
-  return { refusedBy, until, shadowed, used, reset, nowMs, ticket: 0 };
+  const [refusedBy = -1, until = 0, shadowed = 0, window = 0, used = 0, reset = 0, nowMs = 0] =
+    typeof reply === 'number' ? [-1, 0, 0, 0, 0, 0, reply] : reply;
+  return { refusedBy, until, shadowed, window, used, reset, nowMs, ticket: 0 };
 }
 
 /** The numbers of a verdict in their order, the time last; only the time where nothing was asked. */
@@ -146,7 +158,7 @@ function places(start: number, count: number, bytes: number): number[] {
 /** Name of an endpoint here; another gateway may have routes that this one has not. */
 function windowName(id: number, endpoints: Endpoints): string {
   if (id < FIRST_ENDPOINT_ID) return endpoints.windowName(id);
-  const kind = ['points', 'content-minute', 'content-hour'][id % WINDOW_KINDS] ?? 'window';
-  const hash = Math.floor(id / WINDOW_KINDS);
+  const kind = WINDOW_KINDS[id % WINDOW_KINDS.length] ?? 'window';
+  const hash = Math.floor(id / WINDOW_KINDS.length);
   return `${kind} ${endpoints.nameOf(hash) ?? `endpoint ${hash.toString(16)}`}`;
 }

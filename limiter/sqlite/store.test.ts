@@ -16,6 +16,7 @@ import { storeModelContract } from '@gantry/testing/limiter/store.model.contract
 
 import { RateLimiter } from '../limiter.ts';
 import { callerFrom } from '../primary.ts';
+import { limitRules } from '../rules.ts';
 import { SqliteStore } from './store.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'gantry-limits-'));
@@ -32,6 +33,22 @@ storeModelContract('SQLite', async (now) => new SqliteStore(newFile(), { now, fl
 shownContract('SQLite', async (now) => new SqliteStore(newFile(), { now, flushMs: 20 }));
 
 const caller = callerFrom({ kind: 'user', userId: '7' });
+
+test('further windows of a category are there again after a restart', async () => {
+  const clock = new TestClock();
+  const file = newFile();
+  const also = [{ limit: 3, windowSeconds: 60 }];
+  const rules = limitRules({ categories: { core: { limit: 'caller', windowSeconds: 3600, also } } });
+  const used: number[] = [];
+  for (let start = 0; start < 2; start += 1) {
+    await using limiter = new RateLimiter({ store: new SqliteStore(file, { now: clock.now }), rules });
+    const decision = await limiter.admit(caller, limiter.endpoint({ name: 'GET /' }));
+    used.push(decision.used);
+    assert.equal(decision.limit, 3);
+  }
+
+  assert.deepEqual(used, [1, 2]);
+});
 
 test('counts are there again after a restart, requests under way are not', async () => {
   const clock = new TestClock();

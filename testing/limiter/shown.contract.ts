@@ -66,7 +66,8 @@ function randomRules(next: (below: number) => number, slides: boolean): ReturnTy
   const categories = CATEGORIES.map((category): [Category, CategoryRule] => {
     const limit = (['caller', 'caller', 'off', 1, 3] as const)[next(5)]!;
     const window = slides ? { windowSeconds: 24, window: 'sliding' as const } : { windowSeconds: 20 + next(20) };
-    return [category, { limit, ...window, ...(limit !== 'off' && next(3) === 0 ? { anonymousLimit: 2 } : {}) }];
+    const also = limit === 'off' || next(2) === 0 ? [] : [{ limit: 1 + next(6), windowSeconds: 5 + next(9) }];
+    return [category, { limit, ...window, also, ...(limit !== 'off' && next(3) === 0 ? { anonymousLimit: 2 } : {}) }];
   });
   return limitRules({
     categories: Object.fromEntries(categories),

@@ -18,8 +18,15 @@ export function storeModelContract(name: string, open: (now: () => number) => Pr
           const slides = seed === 5 || (seed > 5 && (n + seed) % 2 === 0);
           return { windowSeconds, window: slides ? 'sliding' : 'fixed' };
         };
+        const also = [
+          { limit: 5, windowSeconds: 9 },
+          { limit: 20, windowSeconds: 90 },
+        ];
         const rules: RuleChanges = {
-          categories: { search: { limit: 4, ...window(20, 1) }, core: { limit: 'caller', ...window(40, 2) } },
+          categories: {
+            search: { limit: 4, ...window(20, 1) },
+            core: { limit: 'caller', ...window(40, 2), ...(seed % 2 === 1 ? { also } : {}) },
+          },
           concurrent: { limit: 5, retrySeconds: 1 },
           restPoints: { limit: 12, ...window(30, 3) },
           graphqlPoints: { limit: 15, ...window(7, 4) },

@@ -48,10 +48,9 @@ export class ModelStore implements LimitStore {
     const shadowed = [...names].filter(isShadow).reduce((sum, limit) => sum + 2 ** LIMITS.indexOf(limit), 0);
     const refusing = [...names].filter((limit) => !isShadow(limit));
     const verdict = { shadowed, nowMs: this.#now(), ticket: 0 };
-    const category = checks[0]!;
     if (refusing.length > 0) {
       const ends = over.filter(({ limit }) => refusing.includes(limit)).map((check) => this.#endOf(check));
-      return { ...verdict, ...this.#refused(ends, category) };
+      return { ...verdict, ...this.#refused(ends, ask) };
     }
     for (const check of checks) {
       if (check.limit !== 'primary' || check.cost > 0) this.#add(check.at, check.cost, check.window);
@@ -59,17 +58,27 @@ export class ModelStore implements LimitStore {
     this.#add(`${key} graphql-cpu`, 0, rules.cpu);
     this.#underWay.set(key, underWay + 1);
     const endOfHour = (Math.floor(this.#now() / 3_600_000) + 1) * 3600;
-    const reset = this.#firstEnd(category.at) || endOfHour;
-    return { ...verdict, refusedBy: -1, until: 0, used: this.#used(category.at), reset };
+    const { window, used, end } = this.#shown(ask);
+    return { ...verdict, refusedBy: -1, until: 0, window, used, reset: end || endOfHour };
   }
 
   /** The primary limit, else the one that lasts longest. */
-  #refused(ends: readonly End[], category: Check): Pick<Verdict, 'refusedBy' | 'until' | 'used' | 'reset'> {
-    const primary = ends.find((end) => end.limit === 'primary');
-    const longest = ends.toSorted((a, b) => b.end - a.end || LIMITS.indexOf(a.limit) - LIMITS.indexOf(b.limit))[0];
-    const by = primary ?? longest ?? { limit: 'concurrent' as const, end: 0 };
-    const reset = primary?.end ?? (this.#firstEnd(category.at) || this.#end(category.window));
-    return { refusedBy: LIMITS.indexOf(by.limit), until: by.end, used: this.#used(category.at), reset };
+  #refused(ends: readonly End[], ask: Ask): Pick<Verdict, 'refusedBy' | 'until' | 'window' | 'used' | 'reset'> {
+    const byEnd = ends.toSorted((a, b) => b.end - a.end || LIMITS.indexOf(a.limit) - LIMITS.indexOf(b.limit));
+    const primary = byEnd.find((end) => end.limit === 'primary');
+    const by = primary ?? byEnd[0] ?? { limit: 'concurrent' as const, end: 0 };
+    const { window, used, end } = this.#shown(ask);
+    const reset = primary?.end ?? (end || this.#end(primaryWindows(ask)[window]!.window));
+    return { refusedBy: LIMITS.indexOf(by.limit), until: by.end, window, used, reset };
+  }
+
+  /** The primary window with the least left; of several the one that ends last, of these the first. */
+  #shown(ask: Ask): { window: number; used: number; end: number } {
+    const windows = primaryWindows(ask).map(({ at, most }, window) => {
+      const used = this.#used(at);
+      return { window, used, end: this.#firstEnd(at), left: Math.max(0, most - used) };
+    });
+    return windows.toSorted((a, b) => a.left - b.left || b.end - a.end || a.window - b.window)[0]!;
   }
 
   #endOf(check: Check): End {
@@ -99,8 +108,8 @@ export class ModelStore implements LimitStore {
     for (const at of ['minute', `minute ${name}`, 'hour', `hour ${name}`]) this.#change(`${key} ${at}`, -1, decidedMs);
   }
 
-  recount({ key, endpoint }: Ask, _ticket: number, decidedMs: number, change: number): void {
-    this.#change(`${key} ${endpoint.category}`, change, decidedMs);
+  recount(ask: Ask, _ticket: number, decidedMs: number, change: number): void {
+    for (const { at } of primaryWindows(ask)) this.#change(at, change, decidedMs);
   }
 
   chargeContent(key: string, count: number, rules: LimitRules): void {
@@ -187,9 +196,22 @@ export class ModelStore implements LimitStore {
 
 type End = Readonly<{ limit: LimitName; end: number }>;
 
+/** The windows of the primary limit: that of the category, and further ones. */
+function primaryWindows({ key, quota, endpoint: { category }, rules }: Ask): Omit<Check, 'limit' | 'cost'>[] {
+  const rule = rules.categories[category];
+  const { also = [], window = 'fixed' } = rule;
+  return [
+    { at: `${key} ${category}`, window: rule, most: quota },
+    ...also.map(({ limit, windowSeconds }) => {
+      return { at: `${key} ${category} ${windowSeconds}`, window: { windowSeconds, window }, most: limit };
+    }),
+  ];
+}
+
 /** Every limit on windows that a request meets, the primary one first. */
-function checksOf({ key, quota, endpoint, points, rules }: Ask): Check[] {
-  const { name, category, primary, graphql, content } = endpoint;
+function checksOf(ask: Ask): Check[] {
+  const { key, endpoint, points, rules } = ask;
+  const { name, primary, graphql, content } = endpoint;
   const { contentPerMinute: minute, contentPerHour: hour, cpu } = rules;
   const pointRule = graphql ? rules.graphqlPoints : rules.restPoints;
   // Any time that is left lets a request begin.
@@ -213,13 +235,9 @@ function checksOf({ key, quota, endpoint, points, rules }: Ask): Check[] {
     most,
   });
   const checks: Check[] = [
-    {
-      limit: 'primary',
-      at: `${key} ${category}`,
-      window: rules.categories[category],
-      cost: primary ? 1 : 0,
-      most: primary ? quota : Infinity,
-    },
+    ...primaryWindows(ask).map((each): Check => {
+      return { ...each, limit: 'primary', cost: primary ? 1 : 0, most: primary ? each.most : Infinity };
+    }),
     { limit: 'points', at: `${key} points ${name}`, window: pointRule, cost: points, most: pointRule.limit },
     time('cpu', cpu.totalSeconds),
   ];

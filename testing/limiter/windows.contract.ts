@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { statusBody } from '@gantry/limiter/present.ts';
 import type { RuleChanges } from '@gantry/limiter/rules.ts';
 
 import { admitted, anonymous, refused, user, type Fixture } from './store.fixture.ts';
@@ -61,6 +62,38 @@ export function windowsContract(start: (changes?: RuleChanges) => Promise<Fixtur
     assert.deepEqual([status.used, status.remaining, status.reset], [60, 0, reset]);
   });
 
+  for (const window of ['fixed', 'sliding'] as const) {
+    test(`each window of a category must have room, and headers show the tightest one (${window})`, async () => {
+      const also = [{ limit: 3, windowSeconds: 60 }];
+      await using limits = await start({
+        categories: { core: { limit: 'caller', windowSeconds: 3600, window, also } },
+      });
+      const caller = { ...user, limit: 5 };
+      const fresh = await limits.use(caller, limits.status, 1);
+      const last = await limits.use(caller, limits.get, 3);
+      const minute = refused(await limits.admit(caller, limits.get));
+      limits.clock.moveTo(minute.reset);
+      const next = await limits.use(caller, limits.get, 1);
+      const status = await limits.limiter.status(caller);
+      await limits.use(caller, limits.get, 1);
+      const hour = refused(await limits.admit(caller, limits.get));
+
+      assert.deepEqual([fresh.limit, fresh.used], [3, 0]);
+      assert.deepEqual([last.limit, last.used, last.remaining, last.windowSeconds], [3, 3, 0, 60]);
+      assert.deepEqual([minute.refusedBy, minute.limit, minute.used, minute.remaining], ['primary', 3, 3, 0]);
+      assert.ok(minute.retryAfterSeconds >= 60 && minute.retryAfterSeconds <= 66, `${minute.retryAfterSeconds} s`);
+      assert.deepEqual([next.limit, next.used, next.remaining, next.windowSeconds], [5, 4, 1, 3600]);
+      assert.deepEqual([status.core.limit, status.core.used, status.core.reset], [5, 4, next.reset]);
+      assert.deepEqual([hour.limit, hour.remaining], [5, 0]);
+      assert.ok(hour.retryAfterSeconds > 3500, `${hour.retryAfterSeconds} s`);
+      assert.deepEqual(await limits.windows(user.key), {
+        ...(await limits.windows(user.key)),
+        core: 5,
+        'primary core 60 s': 2,
+      });
+    });
+  }
+
   test('the status stays the same while nothing happens', async () => {
     await using limits = await start({ categories: { search: { limit: 30, windowSeconds: 60 } } });
     await limits.use(user, limits.status, 1);
@@ -71,7 +104,7 @@ export function windowsContract(start: (changes?: RuleChanges) => Promise<Fixtur
     const later = await limits.limiter.status(user);
 
     assert.deepEqual(later, first);
-    assert.deepEqual(first.core, { limit: 5000, used: 0, remaining: 5000, reset: 1_800_003_600 });
+    assert.deepEqual(statusBody(first).rate, { limit: 5000, used: 0, remaining: 5000, reset: 1_800_003_600 });
     assert.equal(first.search.limit, 30);
     assert.equal(first.scim.limit, 5000);
   });

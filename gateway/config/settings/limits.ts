@@ -1,4 +1,4 @@
-import { MAX_CPU_SECONDS, MAX_LIMIT, MAX_CONCURRENT } from '@gantry/limiter/rules.ts';
+import { MAX_CPU_SECONDS, MAX_LIMIT, MAX_CONCURRENT, MAX_WINDOW_SECONDS } from '@gantry/limiter/rules.ts';
 import { LIMITS } from '@gantry/limiter/types.ts';
 import { Type } from 'typebox';
 
@@ -30,6 +30,16 @@ export const CategorySettings = Type.Object(
         maximum: MAX_LIMIT,
         description: 'another limit for callers without a credential',
       }),
+    ),
+    also: Type.Array(
+      Type.Object(
+        {
+          limit: Type.Integer({ minimum: 0, maximum: MAX_LIMIT, description: 'requests of a caller in this window' }),
+          windowSeconds: Type.Integer({ minimum: 1, maximum: MAX_WINDOW_SECONDS, description: 'its length' }),
+        },
+        closed,
+      ),
+      { default: [], maxItems: 4, description: 'further windows that must have room too; headers show the tightest' },
     ),
     routes: Type.Optional(
       Type.Array(Type.String(), { description: 'method and path templates; replaces the built-in ones' }),

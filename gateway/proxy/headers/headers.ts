@@ -91,10 +91,8 @@ export function responseTrailers(trailers: IncomingHttpHeaders): Record<string, 
 /** The fields of draft-ietf-httpapi-ratelimit-headers: the quota and its window; what is left of it and for how long. */
 export function pushIetfHeaders(
   headers: string[],
-  { limit, remaining, reset, resource }: ShownStatus,
-  policy: Policy,
+  { limit, remaining, reset, resource, windowSeconds }: ShownStatus,
 ): void {
-  const { windowSeconds } = policy.config.categories[resource];
   const left = Math.max(0, reset - Math.floor(Date.now() / 1000));
   headers.push('ratelimit-policy', `"${resource}";q=${limit};w=${windowSeconds}`);
   headers.push('ratelimit', `"${resource}";r=${remaining};t=${left}`);
@@ -102,7 +100,7 @@ export function pushIetfHeaders(
 
 /** Appends the headers of `headersOf` (limiter) to a list. */
 export function pushRateHeaders(headers: string[], shown: ShownStatus, policy: Policy): void {
-  if (policy.config.refusal.ietfHeaders) pushIetfHeaders(headers, shown, policy);
+  if (policy.config.refusal.ietfHeaders) pushIetfHeaders(headers, shown);
   headers.push(
     'x-ratelimit-limit',
     String(shown.limit),
