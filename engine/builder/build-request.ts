@@ -25,10 +25,11 @@ type Request = Readonly<{
  * steps for later builds. Specification, endpoint 30.
  */
 export async function buildFromRequest(engine: Engine, request: Request): Promise<Image> {
-  const { options, body, client, signal, wantsAux } = request;
+  const { options, client, signal, wantsAux } = request;
   count('builds');
   await using folder = await buildFolder(engine);
-  const { context, text, name } = await inputOf(engine, request, folder.path, body);
+  using undo = new DisposableStack();
+  const { context, text, name } = await inputOf(engine, request, folder.path, undo);
   const plan = await planIn(name, text, signal);
   try {
     return await new Build(engine, { options, plan, context, folder: folder.path, client, signal, wantsAux }).run();
@@ -42,16 +43,16 @@ type Input = Readonly<{ context: BuildContext | undefined; name: string; text: s
 
 async function inputOf(
   engine: Engine,
-  { options, client, signal }: Request,
+  { options, body, client, signal }: Request,
   folder: string,
-  body: AsyncIterable<Uint8Array>,
+  undo: DisposableStack,
 ): Promise<Input> {
   const remote =
     options.remote === ''
       ? undefined
       : await remoteContext(engine, options.remote, { folder, report: client.report, signal });
   if (remote !== undefined && 'text' in remote) return { context: undefined, name: 'Dockerfile', text: remote.text };
-  const context = await BuildContext.receive(engine, remote?.archive ?? body, folder);
+  const context = undo.use(await BuildContext.receive(engine, remote?.archive ?? body, folder));
   const { name, text } = await context.instructions(options.file);
   await context.applyIgnoreFile(signal);
   return { context, name, text };

@@ -18,7 +18,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { makeFolders } from '../../lib/folders.ts';
 import { newId, shortId } from '../../lib/ids.ts';
 import { removeTree } from '../../trees/remove.ts';
-import { ContextTree, type ContextNode } from './context-tree.ts';
+import { ContextTree } from './context-tree.ts';
 import { removeIgnored } from './ignored-entries.ts';
 
 type Needs = Pick<Engine, 'archives'>;
@@ -54,13 +54,13 @@ export async function buildFolder(engine: { config: Config }): Promise<AsyncDisp
  * The files that a client sends with a build, as they were in its archive: nothing follows links on this machine. They
  * stay in one file until a step needs them, because a build with all steps in the cache needs none.
  */
-export class BuildContext {
+export class BuildContext implements Disposable {
   /** For this process; the files are there after `extract`. */
   readonly root: string;
   readonly #archives: Archives;
   readonly #spool: string;
   readonly #tree: ContextTree;
-  #ignored: ReadonlyMap<string, ContextNode> = new Map();
+  #hasIgnored = false;
   #extracted: Promise<void> | undefined;
 
   private constructor(archives: Archives, folder: string, tree: ContextTree) {
@@ -73,9 +73,12 @@ export class BuildContext {
   /** Reads an archive, compressed or not. Throws `invalid` for a bad one. */
   static async receive({ archives }: Needs, archive: AsyncIterable<Uint8Array>, folder: string): Promise<BuildContext> {
     const tree = new ContextTree();
+    using undo = new DisposableStack();
+    undo.use(tree);
     let failure: EngineError | undefined;
     await archives.spoolContext(archive, spoolIn(folder), (group) => (failure ??= addAll(tree, group)));
     if (failure !== undefined) throw failure;
+    undo.move();
     return new BuildContext(archives, folder, tree);
   }
 
@@ -90,13 +93,14 @@ export class BuildContext {
     return {
       missing: 'file not found in build context or excluded by .dockerignore: ',
       resolve: (path) => this.#resolve(path),
-      sumOf: (path) => Buffer.from(tree.get(path)?.sum ?? '', 'latin1').toString('hex') || undefined,
+      sumOf(path) {
+        const node = tree.get(path);
+        return node === undefined ? undefined : tree.sumOf(node) || undefined;
+      },
       *entriesIn(folder) {
         const node = folder === '' ? tree.root : tree.get(folder)!;
-        return (yield* tree.namesIn(node)).map((name) => ({
-          name,
-          isFolder: node.children!.get(name)!.type === 'folder',
-        }));
+        for (const each of tree.entriesIn(node))
+          yield { name: tree.nameOf(each), isFolder: tree.typeOf(each) === 'folder' };
       },
     };
   }
@@ -118,33 +122,28 @@ export class BuildContext {
     const name = IGNORE_FILES.find((each) => this.#resolve(each)?.isFolder === false);
     if (name === undefined) return;
     const patterns = patternsIn(await this.#read(name, MAX_IGNORE_BYTES));
-    if (patterns.length > 0) this.#ignored = await runInSlices(removeIgnored(this.#tree, patterns), signal);
+    if (patterns.length === 0) return;
+    await runInSlices(removeIgnored(this.#tree, patterns), signal);
+    this.#hasIgnored = true;
+  }
+
+  [Symbol.dispose](): void {
+    this.#tree[Symbol.dispose]();
   }
 
   async #extract(): Promise<void> {
     makeFolders(this.root, 0o755); // steps with any user read it by RUN --mount
-    const linked = this.#linked();
-    const without = [...this.#ignored.keys()].filter((path) => !linked.has(path));
+    const linked = this.#hasIgnored ? this.#tree.linkedFromIgnored() : new Set<string>();
+    const without = this.#hasIgnored ? this.#tree.ignoredBits(linked) : undefined;
     await this.#archives.extractContext(this.#spool, this.root, without);
     await rm(this.#spool);
-    for (const path of linked) await rm(join(this.root, path), { force: true });
-  }
-
-  /** The ignored files that have further names: they are made, and then lose their own. */
-  #linked(): Set<string> {
-    const linked = new Set<string>();
-    const look = (path: string): void => {
-      const { type, target } = this.#tree.get(path) ?? this.#ignored.get(path) ?? {};
-      if (type === 'file' && target !== undefined && this.#ignored.has(target)) linked.add(target);
-    };
-    for (const path of this.#tree.hardLinks) if (!this.#ignored.has(path)) look(path);
-    for (const path of linked) look(path); // which may be a further name itself
-    return linked;
+    for (const path of linked) await rm(join(this.root, path), { force: true }); // they were made for their further names
   }
 
   async #read(name: string, limit: number): Promise<string> {
-    const { offset, bytes } = this.#tree.resolve(name)!.node;
-    if (bytes === undefined) throw new EngineError('invalid', `${name} is not a plain file`);
+    const content = this.#tree.contentOf(this.#tree.resolve(name)!.node);
+    if (content === undefined) throw new EngineError('invalid', `${name} is not a plain file`);
+    const { offset, bytes } = content;
     refuseAbove(limit, bytes, name, 'bytes');
     await using file = await open(this.#spool, 'r');
     const { buffer } = await file.read(Buffer.alloc(bytes), 0, bytes, offset);
@@ -153,7 +152,7 @@ export class BuildContext {
 
   #resolve(path: string): { path: string; isFolder: boolean } | undefined {
     const found = this.#tree.resolve(path);
-    return found && { path: found.path, isFolder: found.node.type === 'folder' };
+    return found && { path: found.path, isFolder: this.#tree.typeOf(found.node) === 'folder' };
   }
 }
 

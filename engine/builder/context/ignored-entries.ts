@@ -12,15 +12,11 @@ const MAX_PLACES = 500_000;
 /** Comparisons in one step, which take a millisecond or less. */
 const STEP_WORK = 2000;
 
-/** Removes the entries that the patterns exclude from the tree, in steps; returns them by their paths. */
-export function* removeIgnored(
-  tree: ContextTree,
-  patterns: readonly IgnorePattern[],
-): Generator<void, Map<string, ContextNode>> {
+/** Ignores the entries of the tree that the patterns exclude, in steps. */
+export function* removeIgnored(tree: ContextTree, patterns: readonly IgnorePattern[]): Generator<void, void> {
   const walk = new Walk(tree, patterns);
   const live = patterns.map(({ glob }, pattern) => ({ pattern, places: glob.begin() }));
   yield* walk.removeIn(tree.root, { path: '', depth: 0, live, above: -1 });
-  return walk.removed;
 }
 
 type Folder = Readonly<{
@@ -32,7 +28,6 @@ type Folder = Readonly<{
 }>;
 
 class Walk {
-  readonly removed = new Map<string, ContextNode>();
   readonly #tree: ContextTree;
   readonly #patterns: readonly IgnorePattern[];
   #places = 0;
@@ -49,27 +44,23 @@ class Walk {
       throw new EngineError('invalid', `the patterns of the ignore file match too much of the folder ${path}`);
     }
     let staysAny = false;
-    for (const name of yield* this.#tree.namesIn(node)) {
-      const child = node.children!.get(name)!;
+    for (const child of this.#tree.entriesIn(node)) {
+      const name = this.#tree.nameOf(child);
       const inner = path === '' ? name : `${path}/${name}`;
       const isTooLong = inner.length > MAX_PATH_LENGTH;
       const reached = isTooLong ? [] : yield* this.#follow(live, name);
       const ended = reached.filter(({ pattern, places }) => this.#patterns[pattern]!.glob.isEnd(places));
       const last = Math.max(above, ended.at(-1)?.pattern ?? -1);
       let stays = last < 0 || this.#patterns[last]!.isException;
-      if (child.children !== undefined) {
+      if (this.#tree.typeOf(child) === 'folder' && !this.#tree.isEmpty(child)) {
         const whole = ended.findLast(({ pattern }) => this.#patterns[pattern]!.depth === depth + 1)?.pattern ?? -1;
         const further = yield* this.#follow(reached, '/');
         const folder = { path: inner, depth: depth + 1, live: further, above: Math.max(above, whole) };
         if (yield* this.removeIn(child, folder)) stays = true;
       }
       if (stays) staysAny = true;
-      else {
-        this.removed.set(inner, child);
-        node.children!.delete(name);
-      }
+      else this.#tree.ignore(child);
     }
-    node.sorted = undefined;
     this.#places -= live.reduce((sum, { places }) => sum + places.length, 0);
     return staysAny;
   }

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 
 import { hasWildcards, parseGlob, PatternError, type Glob, type Places } from '@gantry/template/glob.ts';
 
-import { append } from '../../lib/append.ts';
 import { sortInSteps } from '../../lib/concurrency/sort-in-steps.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { SumList } from './sum-list.ts';
 
 /** Files to copy from: the context of a build, or the root of an image. Paths are relative, without `.` and `..`. */
 export type SourceTree = Readonly<{
@@ -12,8 +12,8 @@ export type SourceTree = Readonly<{
   resolve: (path: string) => { path: string; isFolder: boolean } | undefined;
   /** The checksum of the entry at a path, links not followed; undefined for an entry without one. */
   sumOf: (path: string) => string | undefined;
-  /** The entries in a folder in the order of their names, in steps; links are not followed. */
-  entriesIn: (folder: string) => Generator<void, readonly SourceEntry[]>;
+  /** The entries in a folder, in no order; links are not followed. */
+  entriesIn: (folder: string) => Iterable<SourceEntry>;
   /** The beginning of the error for a missing path. */
   missing: string;
 }>;
@@ -24,6 +24,8 @@ export type SourceEntry = Readonly<{ name: string; isFolder: boolean }>;
 export type SourceFound = Readonly<{ path: string; sum: string }>;
 
 const MAX_SOURCES = 100_000;
+/** All of their paths together, in letters. */
+const MAX_PATHS_LENGTH = 8 * 1024 * 1024;
 const MAX_DEPTH = 2000;
 
 /** The files of the sources of a COPY, in steps. Throws `invalid`. */
@@ -37,7 +39,7 @@ export function* findSourcesInSteps(tree: SourceTree, sources: readonly string[]
     const path = source.replace(/^\//, '').replace(/^\.\//, '');
     if (!hasWildcards(path)) found.push(yield* findOne(tree, cleaned(path), path));
     else for (const each of yield* matchesIn(tree, path)) found.push(yield* findOne(tree, each));
-    if (found.length > MAX_SOURCES) throw new EngineError('invalid', `there are more than ${MAX_SOURCES} sources`);
+    refuseMany(found.length, 0);
   }
   if (found.length === 0) throw new EngineError('invalid', 'no source files were specified');
   return found;
@@ -47,17 +49,28 @@ export function* findSourcesInSteps(tree: SourceTree, sources: readonly string[]
 function* matchesIn(tree: SourceTree, pattern: string): Generator<void, string[]> {
   const glob = globOf(pattern);
   const matched: string[] = [];
+  let length = 0;
   function* walk(folder: string, before: Places, depth: number): Generator<void, void> {
     refuseDeep(depth);
-    for (const { name, isFolder } of yield* tree.entriesIn(folder)) {
+    const inner = new Map<string, Places>();
+    const names: string[] = [];
+    for (const { name, isFolder } of tree.entriesIn(folder)) {
       yield;
       const places = glob.follow(before, name);
-      if (places.length === 0) continue;
+      const below = isFolder && places.length > 0 ? glob.follow(places, '/') : [];
+      if (glob.isEnd(places) || below.length > 0) names.push(name);
+      if (below.length > 0) inner.set(name, below);
+    }
+    for (const name of yield* sortInSteps(names)) {
+      yield;
       const path = folder === '' ? name : `${folder}/${name}`;
-      if (glob.isEnd(places)) matched.push(path);
-      if (matched.length > MAX_SOURCES) throw new EngineError('invalid', `there are more than ${MAX_SOURCES} sources`);
-      const inner = isFolder ? glob.follow(places, '/') : [];
-      if (inner.length > 0) yield* walk(path, inner, depth + 1);
+      if (glob.isEnd(glob.follow(before, name))) {
+        matched.push(path);
+        length += path.length;
+        refuseMany(matched.length, length);
+      }
+      const below = inner.get(name);
+      if (below !== undefined) yield* walk(path, below, depth + 1);
     }
   }
   yield* walk('', glob.begin(), 0);
@@ -73,17 +86,26 @@ function globOf(pattern: string): Glob {
   }
 }
 
-/** All paths below a folder, each folder before its content. */
-function* pathsBelow(tree: SourceTree, folder: string, depth = 0): Generator<void, string[]> {
+/** Calls `visit` with each path below a folder. */
+function* visitBelow(
+  tree: SourceTree,
+  folder: string,
+  visit: (path: string) => void,
+  depth = 0,
+): Generator<void, void> {
   refuseDeep(depth);
-  const paths: string[] = [];
-  for (const { name, isFolder } of yield* tree.entriesIn(folder)) {
+  for (const { name, isFolder } of tree.entriesIn(folder)) {
     yield;
     const path = folder === '' ? name : `${folder}/${name}`;
-    paths.push(path);
-    if (isFolder) append(paths, yield* pathsBelow(tree, path, depth + 1));
+    visit(path);
+    if (isFolder) yield* visitBelow(tree, path, visit, depth + 1);
   }
-  return paths;
+}
+
+function refuseMany(sources: number, pathsLength: number): void {
+  if (sources > MAX_SOURCES) throw new EngineError('invalid', `there are more than ${MAX_SOURCES} sources`);
+  if (pathsLength > MAX_PATHS_LENGTH)
+    throw new EngineError('invalid', `the paths of the sources have more than ${MAX_PATHS_LENGTH} letters together`);
 }
 
 function refuseDeep(depth: number): void {
@@ -109,17 +131,14 @@ function* findOne(tree: SourceTree, path: string, written = path): Generator<voi
   const target = tree.resolve(path);
   if (target === undefined) throw new EngineError('invalid', `${tree.missing}stat ${written}: file does not exist`);
   if (!target.isFolder) return { path, sum: `file:${tree.sumOf(target.path) ?? path}` };
-  const sums: string[] = [];
+  const sums = new SumList();
   const add = (each: string): void => {
     const end = tree.resolve(each)?.path ?? each;
-    sums.push(tree.sumOf(end) ?? each);
+    sums.add(tree.sumOf(end) ?? each);
   };
   if (target.path !== '') add(target.path);
-  for (const each of yield* pathsBelow(tree, target.path)) {
-    yield;
-    add(each);
-  }
-  return { path, sum: `dir:${yield* sumOfSums(sums)}` };
+  yield* visitBelow(tree, target.path, add);
+  return { path, sum: `dir:${yield* sums.digest()}` };
 }
 
 function leadsOut(path: string): boolean {
@@ -130,17 +149,6 @@ function leadsOut(path: string): boolean {
     if (depth < 0) return true;
   }
   return false;
-}
-
-/** In the order of their bytes, for which each byte becomes a character. */
-function* sumOfSums(sums: readonly string[]): Generator<void, string> {
-  const bytes = sums.map((sum) => Buffer.from(sum).toString('latin1'));
-  const hash = createHash('sha256');
-  for (const [at, each] of (yield* sortInSteps(bytes)).entries()) {
-    yield;
-    hash.update(at === 0 ? each : `,${each}`, 'latin1');
-  }
-  return hash.digest('hex');
 }
 
 function sha256(text: string): string {

@@ -29,8 +29,14 @@ export type Work =
     }
   /** Writes the context of a build, which follows, as a plain archive into a new file; `entries` messages have its entries. */
   | { kind: 'spoolContext'; file: string; limits: ArchiveLimits }
-  /** Extracts such a file into an empty folder, but the entries at the paths `without`. */
-  | { kind: 'extractContext'; file: string; directory: string; without: readonly string[]; limits: ArchiveLimits }
+  /** Extracts such a file into an empty folder, but the entries whose bits are set in `without`, in the order of `entries`. */
+  | {
+      kind: 'extractContext';
+      file: string;
+      directory: string;
+      without: Uint8Array<ArrayBuffer> | undefined;
+      limits: ArchiveLimits;
+    }
   /** Sends the plain archive of a layer, as `output` messages. */
   | { kind: 'read'; source: ArchiveSource }
   /** Writes the archive of a layer into a new file with gzip; tells how many bytes it has, as it grows. */
@@ -86,6 +92,8 @@ export type ToWorker =
   | { id: number; chunks: Uint8Array<ArrayBuffer>[] }
   /** The stream has ended, or broke off with this reason. */
   | { id: number; end: { failure?: string } }
+  /** A group of entries was taken. */
+  | { id: number; listed: true }
   /** An output was taken; its memory comes back. */
   | { id: number; taken: ArrayBuffer }
   /** The output is no longer wanted. */

@@ -127,6 +127,7 @@ export class ArchiveThread {
   }
 
   #onMessage(message: FromWorker): void {
+    if ('entries' in message) this.#send({ id: message.id, listed: true }); // also for a caller that has left
     const task = this.#tasks.get(message.id);
     if (task === undefined) return;
     if ('consumed' in message) {

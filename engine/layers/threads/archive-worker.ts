@@ -11,6 +11,7 @@ import type { Extracted, FromWorker, Received, Results, ToWorker, Unpacked, Work
 import { ArrivingStream } from './arriving-stream.ts';
 import { compress } from './compress.ts';
 import { decompressed, detectCompression, MAGIC_BYTES } from './compression.ts';
+import { EntryGroups } from './entry-groups.ts';
 import { FileWriter } from './file-writer.ts';
 import { OutgoingChunks } from './outgoing-chunks.ts';
 import { packLayer } from './pack-layer.ts';
@@ -23,12 +24,14 @@ import { Unpacker } from './unpack.ts';
 const port = parentPort!;
 const streams = new Map<number, ArrivingStream>();
 const outgoing = new Map<number, OutgoingChunks>();
+const listings = new Map<number, EntryGroups>();
 
 port.on('message', (message: ToWorker) => {
   // oxlint-disable-next-line typescript/no-floating-promises -- what fails here ends the thread, and fails what it was at
   if ('start' in message) void handleWork(message.id, message.start);
   else if ('chunks' in message) streams.get(message.id)?.push(message.chunks);
   else if ('taken' in message) outgoing.get(message.id)?.giveBack(message.taken);
+  else if ('listed' in message) listings.get(message.id)?.taken();
   else if ('stop' in message) outgoing.get(message.id)?.stop();
   else streams.get(message.id)?.end(message.end.failure);
 });
@@ -37,6 +40,7 @@ async function handleWork(id: number, work: Work): Promise<void> {
   const stream = new ArrivingStream((consumed) => tell({ id, consumed }));
   streams.set(id, stream);
   if (work.kind === 'read') outgoing.set(id, new OutgoingChunks((output) => tell({ id, output }, [output.buffer])));
+  if (work.kind === 'spoolContext') listings.set(id, new EntryGroups((entries) => tell({ id, entries })));
   try {
     tell({ id, result: await resultOf(id, work, stream) });
   } catch (error) {
@@ -44,6 +48,7 @@ async function handleWork(id: number, work: Work): Promise<void> {
   } finally {
     streams.delete(id);
     outgoing.delete(id);
+    listings.delete(id);
   }
 }
 
@@ -56,7 +61,7 @@ async function resultOf(id: number, work: Work, stream: ArrivingStream): Promise
     case 'extract':
       return await extract(id, work, stream);
     case 'spoolContext':
-      return await spoolContext(stream, work.file, work.limits, (entries) => tell({ id, entries }));
+      return await spoolContext(stream, work.file, work.limits, listings.get(id)!);
     case 'extractContext':
       return await extractContext(work);
     case 'packLayer':

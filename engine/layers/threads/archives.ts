@@ -49,8 +49,8 @@ export class Archives implements AsyncDisposable {
     await this.#perform({ kind: 'spoolContext', file, limits: this.limits }, stream, { onEntries });
   }
 
-  /** Extracts such a file into an empty folder, but the entries at the paths `without`. */
-  async extractContext(file: string, directory: string, without: readonly string[]): Promise<void> {
+  /** Extracts such a file into an empty folder, but the entries whose bits are set in `without`. */
+  async extractContext(file: string, directory: string, without?: Uint8Array<ArrayBuffer>): Promise<void> {
     await this.#perform({ kind: 'extractContext', file, directory, without, limits: this.limits });
   }
 

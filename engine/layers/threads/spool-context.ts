@@ -1,18 +1,15 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 
-import { readable } from '../../host/files/openat.ts';
 import { EntryPlaces } from '../tar/entry-places.ts';
 import { LayerExtractor } from '../tar/extract.ts';
 import { TarReader, type ArchiveLimits, type TarSink } from '../tar/tar-reader.ts';
-import type { ContextEntry, Work } from './archive-messages.ts';
+import type { Work } from './archive-messages.ts';
 import { decompressed } from './compression.ts';
 import { ContextSums } from './context-sums.ts';
+import type { EntryGroups } from './entry-groups.ts';
 import { chunksOf } from './plain-archive.ts';
 
 type Extraction = Extract<Work, { kind: 'extractContext' }>;
-
-/** Entries go to the daemon in groups of so many, so that this thread does not keep those of a large context. */
-const GROUP = 256;
 
 /**
  * Writes the plain archive of a context into a new file, and tells its entries: a build with all steps in the cache
@@ -22,15 +19,9 @@ export async function spoolContext(
   stream: AsyncIterable<Buffer>,
   file: string,
   limits: ArchiveLimits,
-  tell: (entries: ContextEntry[]) => void,
+  groups: EntryGroups,
 ): Promise<undefined> {
-  let group: ContextEntry[] = [];
-  const sums = new ContextSums((entry) => {
-    group.push(entry);
-    if (group.length < GROUP) return;
-    tell(group);
-    group = [];
-  });
+  const sums = new ContextSums((entry) => groups.add(entry));
   const reader = new TarReader(sums, limits);
   const push = (chunk: Buffer): void => reader.push(chunk);
   const fd = openSync(file, 'wx', 0o600);
@@ -38,20 +29,21 @@ export async function spoolContext(
     for await (const chunk of decompressed(stream)) {
       for (let written = 0; written < chunk.length;) written += writeSync(fd, chunk, written);
       sums.through(chunk, push);
+      await groups.ready();
     }
   } finally {
     closeSync(fd);
   }
   reader.end();
-  tell(group);
+  groups.flush();
 }
 
 /**
- * Extracts such a file, but the entries at the paths `without`; names such as `.wh.x` have no special meaning in it.
+ * Extracts such a file, but the entries whose bits are set in `without`; names such as `.wh.x` have no special meaning in it.
  */
 export async function extractContext({ file, directory, without, limits }: Extraction): Promise<undefined> {
   using extractor = new LayerExtractor(directory, { hasMarks: false });
-  const reader = new TarReader(without.length === 0 ? extractor : leaving(new Set(without), extractor), limits);
+  const reader = new TarReader(without === undefined ? extractor : leaving(without, extractor), limits);
   const fd = openSync(file, 'r');
   try {
     for await (const chunk of chunksOf(fd)) reader.push(chunk);
@@ -62,12 +54,15 @@ export async function extractContext({ file, directory, without, limits }: Extra
   extractor.complete();
 }
 
-function leaving(without: ReadonlySet<string>, sink: TarSink): TarSink {
+function leaving(without: Uint8Array, sink: TarSink): TarSink {
   const places = new EntryPlaces();
+  let next = 0;
   let isLeft = false;
   return {
     begin(entry) {
-      isLeft = without.has(readable(places.next(entry)));
+      const hasPlace = places.next(entry) !== '';
+      isLeft = hasPlace && ((without[next >> 3] ?? 0) & (1 << (next & 7))) !== 0;
+      if (hasPlace) next += 1;
       if (!isLeft) sink.begin(entry);
     },
     data(chunk, position) {

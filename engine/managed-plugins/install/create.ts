@@ -31,7 +31,7 @@ export async function createPlugin(engine: Needs, asked: string, archive: AsyncI
   const [spool, files] = [join(folder, 'archive'), join(folder, 'files')];
   await archives.spoolContext(archive, spool, () => undefined);
   mkdirSync(files, { mode: 0o700 });
-  await archives.extractContext(spool, files, []);
+  await archives.extractContext(spool, files);
   await rm(spool);
   const text = readConfig(join(files, 'config.json'));
   checkConfig(text);
