@@ -7,6 +7,7 @@ import { ConfigError } from './config/read.ts';
 import { passedSockets } from './host/passed-sockets.ts';
 import { systemClock } from './lib/clock.ts';
 import { EngineError } from './lib/errors.ts';
+import { messageOf } from './lib/failure-message.ts';
 import { openLog } from './log.ts';
 import { readSettings } from './settings.ts';
 import { startDaemon, type Daemon } from './start.ts';
@@ -62,11 +63,19 @@ async function main(): Promise<void> {
 }
 
 function fail(error: unknown): never {
-  const problems =
-    error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)];
+  const problems = error instanceof ConfigError ? error.problems : [problemOf(error)];
   for (const problem of problems) console.error(`gantry daemon: ${problem}`);
-  if (!(error instanceof ConfigError || error instanceof EngineError)) console.error(error);
+  if (!(error instanceof ConfigError || error instanceof EngineError || isSystemError(error))) console.error(error);
   process.exit(error instanceof ConfigError && error.isUsage ? USAGE_EXIT_CODE : 1);
+}
+
+function problemOf(error: unknown): string {
+  return isSystemError(error) && error.path !== undefined ? `${error.path}: ${messageOf(error)}` : messageOf(error);
+}
+
+/** An address in use, a file that cannot be opened: the system's reason is enough. */
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'code' in error && 'syscall' in error;
 }
 
 /** Flags and file are read anew. Whatever is wrong with them is logged, and the old settings stay in force. */

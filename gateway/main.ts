@@ -4,6 +4,7 @@ import { adminSocketPath } from './config/admin-socket.ts';
 import { type Command, parseCommand, type SocketChoice, usage, UsageError } from './config/flags.ts';
 import { ConfigError, type FlagValues, readConfig } from './config/read.ts';
 import type { Config } from './config/schema.ts';
+import { failureOf } from './lib/reason.ts';
 import packageFile from './package.json' with { type: 'json' };
 import type { RunningGateway } from './run.ts';
 import { SocketPathError } from './unix-socket.ts';
@@ -18,7 +19,7 @@ main(process.argv.slice(2)).catch((error: unknown) => {
     error instanceof SocketPathError ||
     (error instanceof Error && error.name === 'StoreFileError') || // importing its class would load a store
     isSystemError(error);
-  const problems = error instanceof ConfigError ? error.problems : expected ? [error.message] : [];
+  const problems = error instanceof ConfigError ? error.problems : expected ? [failureOf(error)] : [];
   for (const problem of problems) console.error(`gantry gateway: ${problem}`);
   if (problems.length === 0) console.error('gantry gateway:', error);
   process.exit(error instanceof UsageError ? USAGE_EXIT_CODE : 1);
@@ -80,6 +81,7 @@ async function limits({ caller, json, socket }: Extract<Command, { kind: 'limits
 }
 
 function socketOf({ path, file }: SocketChoice): string {
+  if (path === '') throw new UsageError('--socket needs a path');
   if (path !== undefined) return path;
   const configured = adminSocketPath(file === undefined ? { admin: {} } : readConfig(file));
   if (configured === undefined) throw new UsageError(`${file}: admin.socket is empty, so there is none`);
@@ -104,7 +106,7 @@ function endOnSignals(end: () => Promise<void>): void {
   }
 }
 
-/** An address in use, a file that cannot be opened: the system's message is enough. */
+/** An address in use, a file that cannot be opened: the system's reason is enough. */
 function isSystemError(error: unknown): error is Error {
   return error instanceof Error && 'code' in error && 'syscall' in error;
 }

@@ -1,13 +1,13 @@
-import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { createSecureContext } from 'node:tls';
 
 import { groupId } from '../host/groups.ts';
 import { EngineError } from '../lib/errors.ts';
+import { messageOf } from '../lib/failure-message.ts';
 import { cgroupSettingsChecks } from './cgroup-driver.ts';
 import { isLoopback, parseHost, parseMetricsAddress } from './hosts.ts';
 import { readRateLimits } from './rate-limits.ts';
 import type { ConfigFile, ConfigKey } from './schema.ts';
+import { checkCertificateFiles, readSettingsFile } from './settings-files.ts';
 
 export type Problem = Readonly<{ key: ConfigKey; message: string }>;
 type SettingsCheck = (settings: ConfigFile) => void;
@@ -50,7 +50,7 @@ export function checkSettings(settings: ConfigFile, ofDomains: readonly Settings
       check(settings);
       return [];
     } catch (error) {
-      return [{ key: key as ConfigKey, message: error instanceof Error ? error.message : String(error) }];
+      return [{ key: key as ConfigKey, message: messageOf(error) }];
     }
   });
 }
@@ -72,28 +72,16 @@ function checkHosts(settings: ConfigFile): void {
 function checkCertificate({ tls, tlsverify, tlscert, tlskey }: ConfigFile): void {
   if (!tls && !tlsverify) return;
   refuseIf(tlscert === '' || tlskey === '', 'TLS needs --tlscert and --tlskey');
-  const [cert, key] = [readPem(tlscert), readPem(tlskey)];
-  try {
-    createSecureContext({ cert, key });
-  } catch (error) {
-    throw new EngineError('invalid', `${tlscert} and ${tlskey} cannot be used together: ${String(error)}`, {
-      cause: error,
-    });
-  }
+  checkCertificateFiles(tlscert, tlskey);
 }
 
 function checkAuthority({ tlsverify, tlscacert }: ConfigFile): void {
   if (!tlsverify) return;
   refuseIf(tlscacert === '', '--tlsverify needs --tlscacert');
-  refuseIf(!readPem(tlscacert).includes('-----BEGIN CERTIFICATE-----'), `${tlscacert}: does not contain a certificate`);
-}
-
-function readPem(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw new EngineError('invalid', `cannot read the file: ${String(error)}`, { cause: error });
-  }
+  refuseIf(
+    !readSettingsFile(tlscacert).includes('-----BEGIN CERTIFICATE-----'),
+    `${tlscacert}: does not contain a certificate`,
+  );
 }
 
 function checkLabels({ labels }: ConfigFile): void {

@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs';
-
 import { Type, type Static } from 'typebox';
 import Schema from 'typebox/schema';
 
 import { EngineError } from '../lib/errors.ts';
+import { readJsonFile } from './settings-files.ts';
 
 const closed = { additionalProperties: false } as const;
 const count = (minimum: number, maximum = 1_000_000_000) => Type.Optional(Type.Integer({ minimum, maximum }));
@@ -76,18 +75,12 @@ export function readRateLimits(path: string): RateLimits {
 }
 
 function read(path: string): Static<typeof File> {
-  let value: unknown;
-  try {
-    value = JSON.parse(readFileSync(path, 'utf8'));
-  } catch (error) {
-    throw new EngineError('invalid', `${path}: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
-  }
+  const value = readJsonFile(path);
   const [fits, errors] = Schema.Compile(File).Errors(value);
   if (fits) return value as Static<typeof File>;
-  const problems = errors.map(
-    ({ instancePath, message }) => `${instancePath.slice(1).replaceAll('/', '.') || 'the file'} ${message}`,
-  );
+  const problems = errors.map(({ instancePath, keyword, message }) => {
+    const problem = keyword === 'pattern' ? 'must be 64 hexadecimal digits' : message;
+    return `${instancePath.slice(1).replaceAll('/', '.') || 'the file'} ${problem}`;
+  });
   throw new EngineError('invalid', `${path}: ${problems.join('; ')}`);
 }

@@ -1,11 +1,11 @@
-import { readFileSync } from 'node:fs';
-
 import Schema from 'typebox/schema';
 
+import { messageOf } from '../lib/failure-message.ts';
 import { checkSettings, type Problem, type SettingsChecks } from './check.ts';
 import { toConfig, type Config } from './daemon-config.ts';
 import { flagsOf, parseFlags, type Given } from './flags.ts';
 import { ConfigFile, type ConfigKey } from './schema.ts';
+import { readJsonFile } from './settings-files.ts';
 
 /** All problems of the settings, each with its source and key. */
 export class ConfigError extends Error {
@@ -70,11 +70,11 @@ function checkTypes(given: Given): Problem[] {
 
 function readFile(path: string, problems: string[]): Given {
   try {
-    const read: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    const read = readJsonFile(path);
     if (typeof read === 'object' && read !== null && !Array.isArray(read)) return { ...read };
     problems.push(`${path}: not a JSON object`);
   } catch (error) {
-    problems.push(`${path}: ${error instanceof Error ? error.message : String(error)}`);
+    problems.push(messageOf(error));
   }
   return {};
 }

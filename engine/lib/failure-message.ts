@@ -41,7 +41,8 @@ function systemMessage(error: Error): string | undefined {
   }
   const errno = ERRNO.get(code);
   if (errno === undefined) return undefined;
-  const place = syscall.startsWith('spawn') ? path : [address, port].filter((part) => part !== undefined).join(':');
+  const isPort = port !== undefined && port >= 0; // a socket has -1
+  const place = syscall.startsWith('spawn') ? path : [address ?? [], isPort ? port : []].flat().join(':');
   return `${place ? `${place}: ` : ''}${getSystemErrorMessage(-errno)}`;
 }
 

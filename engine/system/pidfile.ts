@@ -2,6 +2,7 @@ import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:f
 import { dirname } from 'node:path';
 
 import { EngineError, hasCode } from '../lib/errors.ts';
+import { messageOf } from '../lib/failure-message.ts';
 import { makeFolders } from '../lib/folders.ts';
 
 const TICKS_PER_SECOND = 100; // USER_HZ, the same on every Linux
@@ -16,6 +17,15 @@ export class Pidfile implements Disposable {
 
   constructor(path: string) {
     this.#path = path;
+    try {
+      this.#write();
+    } catch (error) {
+      throw error instanceof EngineError ? error : failedAt(path, error);
+    }
+  }
+
+  #write(): void {
+    const path = this.#path;
     makeFolders(dirname(path), 0o755);
     const owner = ownerOf(path);
     if (owner !== undefined) {
@@ -31,6 +41,10 @@ export class Pidfile implements Disposable {
   [Symbol.dispose](): void {
     if (readPid(this.#path) === process.pid) rmSync(this.#path, { force: true });
   }
+}
+
+function failedAt(path: string, cause: unknown): EngineError {
+  return new EngineError('failed', `the pid file ${path} cannot be written: ${messageOf(cause)}`, { cause });
 }
 
 /** The living process that wrote the file. A process that is younger than the file has reused the pid. */

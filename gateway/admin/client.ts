@@ -1,19 +1,24 @@
 import { once } from 'node:events';
-import { type IncomingMessage, request } from 'node:http';
-import { text } from 'node:stream/consumers';
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 
 import type { CallerState, LimitedCaller } from '@gantry/limiter/types.ts';
 
 import type { Override } from '../config/settings/identities.ts';
+import { readWhole } from '../lib/read-whole.ts';
+import { reasonOf } from '../lib/reason.ts';
 import type { LimitLine } from './caller-limits.ts';
+
+/** Room for a million limited callers. */
+const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
+const ANSWER_TIMEOUT_MS = 30_000;
 
 /** The gateway refuses the request, or does not run. */
 export class AdminError extends Error {
   override readonly name = 'AdminError';
 }
 
-export async function askLimited(socketPath: string): Promise<LimitedCaller[]> {
-  return (await ask(socketPath, 'GET', '/limited')) as LimitedCaller[];
+export async function askLimited(socketPath: string, timeoutMs = ANSWER_TIMEOUT_MS): Promise<LimitedCaller[]> {
+  return (await ask(socketPath, 'GET', '/limited', undefined, timeoutMs)) as LimitedCaller[];
 }
 
 export async function askCaller(socketPath: string, caller: string): Promise<CallerState> {
@@ -36,17 +41,38 @@ export async function chargeContent(socketPath: string, caller: string, count: n
   await ask(socketPath, 'POST', '/content', { caller, count });
 }
 
-async function ask(socketPath: string, method: string, path: string, body?: unknown): Promise<unknown> {
+async function ask(
+  socketPath: string,
+  method: string,
+  path: string,
+  body?: unknown,
+  timeoutMs = ANSWER_TIMEOUT_MS,
+): Promise<unknown> {
   const outgoing = request({ socketPath, method, path, agent: false });
   outgoing.end(body === undefined ? undefined : JSON.stringify(body));
-  let response: IncomingMessage;
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs);
+  let status: number | undefined;
+  let answer: unknown;
   try {
-    [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+    const { response, text } = await Promise.race([answerTo(outgoing), late.promise]);
+    status = response.statusCode;
+    answer = JSON.parse(text);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = error instanceof SyntaxError ? 'its answer is not JSON' : reasonOf(error);
     throw new AdminError(`no gateway answers on ${socketPath}: ${why}`, { cause: error });
+  } finally {
+    clearTimeout(timer);
+    outgoing.destroy();
   }
-  const answer: unknown = JSON.parse(await text(response));
-  if (response.statusCode === 200) return answer;
-  throw new AdminError((answer as { message?: string }).message ?? `status ${response.statusCode}`);
+  if (status === 200) return answer;
+  throw new AdminError((answer as { message?: string } | null)?.message ?? `status ${status}`);
+}
+
+async function answerTo(outgoing: ClientRequest): Promise<{ response: IncomingMessage; text: string }> {
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+  outgoing.on('error', () => undefined); // the answer has one as well
+  const text = await readWhole(response, MAX_ANSWER_BYTES);
+  if (text === undefined) throw new Error(`its answer is larger than ${MAX_ANSWER_BYTES / 1024 ** 2} MB`);
+  return { response, text };
 }

@@ -5,6 +5,8 @@ import { adminSocketPath } from '../config/admin-socket.ts';
 import { listenAddress } from '../config/listen.ts';
 import type { Config } from '../config/schema.ts';
 import { callerKey } from '../identity/caller-key.ts';
+import { readWhole } from '../lib/read-whole.ts';
+import { reasonOf } from '../lib/reason.ts';
 import type { GatewayLog } from '../log.ts';
 import type { Operator } from '../operator.ts';
 import { claimSocketPath } from '../unix-socket.ts';
@@ -15,6 +17,14 @@ import { PAGE, pageData } from './page.ts';
 import { prometheusText } from './prometheus.ts';
 
 const MAX_BODY_BYTES = 4096;
+/** Time to the end of a request. */
+const REQUEST_TIMEOUT_MS = 10_000;
+const MAX_CONNECTIONS = 256;
+const SERVER = {
+  headersTimeout: REQUEST_TIMEOUT_MS,
+  requestTimeout: REQUEST_TIMEOUT_MS,
+  connectionsCheckingInterval: 1000,
+};
 
 type Answer = Readonly<{ status: number; body: unknown; type?: string; headers?: Readonly<Record<string, string>> }>;
 export type OperatorSettings = Readonly<{
@@ -41,19 +51,19 @@ export async function openAdmin(
   if (metrics !== undefined && 'port' in metrics) {
     const listener = listenerFor({ 'GET /metrics': metricsOf(operator) });
     const checked = refusing(({ headers }) => foreignName(headers, metrics.host), listener);
-    const server = undo.use(await listen(createServer(checked), metrics));
+    const server = undo.use(await listen(createServer(SERVER, checked), metrics));
     log.logger.info({ metrics: server.address }, 'metrics are served');
   }
   const history = undo.use(new History(async () => await operator.counts()));
   const pageRoutes = routesOfPage(operator, history);
   const page = listenAddress(config.admin.page ?? '');
   if (page !== undefined && 'port' in page) {
-    const server = undo.use(await listen(createServer(refusing(ofOtherSite, listenerFor(pageRoutes))), page));
+    const server = undo.use(await listen(createServer(SERVER, refusing(ofOtherSite, listenerFor(pageRoutes))), page));
     log.logger.info({ page: server.address }, 'the page is served');
   }
   const path = adminSocketPath(config);
   if (path !== undefined && (await mayUse(path, config, log))) {
-    const server = createServer(listenerFor({ ...operatorRoutes(operator, settings), ...pageRoutes }));
+    const server = createServer(SERVER, listenerFor({ ...operatorRoutes(operator, settings), ...pageRoutes }));
     const umask = process.umask(0o177); // the socket comes into being before `listen` returns
     const listening = listen(server, { path });
     process.umask(umask);
@@ -187,13 +197,13 @@ async function serve(routes: Readonly<Record<string, Handle>>, req: IncomingMess
   );
   let answer: Answer;
   try {
-    const body = await bodyOf(req);
+    const body = await readWhole(req, MAX_BODY_BYTES);
     if (found === undefined) answer = { status: 404, body: { message: `there is no ${asked}` } };
     else if (body === undefined) answer = { status: 413, body: { message: `more than ${MAX_BODY_BYTES} bytes` } };
     else answer = await found[1]({ rest: asked.slice(found[0].length), body });
   } catch (error) {
     if (res.destroyed) return;
-    answer = { status: 503, body: { message: error instanceof Error ? error.message : String(error) } };
+    answer = { status: 503, body: { message: reasonOf(error) } };
   }
   const text = typeof answer.body === 'string' ? answer.body : `${JSON.stringify(answer.body)}\n`;
   res.writeHead(answer.status, {
@@ -205,18 +215,8 @@ async function serve(routes: Readonly<Record<string, Handle>>, req: IncomingMess
   res.end(text);
 }
 
-async function bodyOf(req: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of req as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > MAX_BODY_BYTES) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
 async function listen(server: Server, address: { path: string } | { host: string; port: number }) {
+  server.maxConnections = MAX_CONNECTIONS;
   server.listen({ ...address, exclusive: true });
   await once(server, 'listening');
   return {

@@ -1,24 +1,28 @@
-import { readFileSync } from 'node:fs';
-
 import { problemsOf } from '@gantry/limiter/rules.ts';
 
 import { cidrProblem, isForwardedFor, isLoopback } from '../identity/address.ts';
 import { callerKey } from '../identity/caller-key.ts';
 import { rangesOf } from '../identity/networks.ts';
+import { readFile, reasonOf } from '../lib/reason.ts';
 import { templateProblem } from '../routes/table.ts';
 import { listenAddress } from './listen.ts';
 import type { Path, Problem } from './problem.ts';
 import { rulesFrom } from './rules.ts';
 import type { Config } from './schema.ts';
 import type { IdentitySettings } from './settings/identities.ts';
-import { secureContextOf } from './tls.ts';
+import { checkTls } from './tls.ts';
 
+/** The most that the kernel takes. */
+const MAX_SOCKET_PATH_BYTES = 107;
+/** Further lines of a file that are no addresses are not listed. */
+const MAX_WRONG_RANGES = 10;
 const CALLER_EXPECTED = 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID or ip:ADDRESS';
 
 /** Checks beyond a schema: names that must exist, keys that need each other, texts with a form of their own. */
 export function crossCheck(config: Config): Problem[] {
   const problems: Problem[] = [];
   const wrong = (path: Path, message: string): void => void problems.push({ path, message });
+  if (!URL.canParse(config.upstream)) wrong(['upstream'], `a URL is expected, not "${config.upstream}"`);
   checkListen(config, wrong);
   checkDecisions(config, wrong);
   checkStore(config, wrong);
@@ -54,9 +58,9 @@ type Wrong = (path: Path, message: string) => void;
 function checkListen({ listen, workers, admin, tls }: Config, wrong: Wrong): void {
   if (tls !== undefined) {
     try {
-      secureContextOf(tls);
+      checkTls(tls);
     } catch (error) {
-      wrong(['tls'], error instanceof Error ? error.message : String(error));
+      wrong(['tls'], reasonOf(error));
     }
   }
   for (const [index, text] of [listen].flat().entries()) {
@@ -65,7 +69,9 @@ function checkListen({ listen, workers, admin, tls }: Config, wrong: Wrong): voi
     if (address === undefined) wrong(path, `address:port or unix:/path is expected, not "${text}"`);
     else if ('tls' in address && tls === undefined) wrong(path, 'it needs tls.certFile and tls.keyFile');
     else if (workers > 1 && 'path' in address) wrong(path, 'several workers can share a port, but not a Unix socket');
+    else if ('path' in address) checkSocketPath(path, address.path, wrong);
   }
+  checkSocketPath(['admin', 'socket'], admin.socket ?? '', wrong);
   checkPage(admin.page, wrong);
   if (admin.metrics === undefined) return;
   const address = listenAddress(admin.metrics);
@@ -83,6 +89,13 @@ function checkDecisions({ decisions, trustProxy, workers }: Config, wrong: Wrong
   if (address === undefined || 'tls' in address)
     wrong(path, `address:port or unix:/path is expected, not "${decisions.listen}"`);
   else if (workers > 1 && 'path' in address) wrong(path, 'several workers can share a port, but not a Unix socket');
+  else if ('path' in address) checkSocketPath(path, address.path, wrong);
+}
+
+function checkSocketPath(path: Path, socket: string, wrong: Wrong): void {
+  if (socket.includes('\0')) wrong(path, 'a path with a NUL byte is invalid');
+  if (Buffer.byteLength(socket) <= MAX_SOCKET_PATH_BYTES) return;
+  wrong(path, `the path of a socket has at most ${MAX_SOCKET_PATH_BYTES} bytes`);
 }
 
 /** The page has no password: only clients on this machine may connect. */
@@ -105,6 +118,8 @@ function checkStore({ store }: Config, wrong: Wrong): void {
   }
   if (sentinels !== undefined && url !== undefined && !isRedisUrl(url)) {
     wrong(['store', 'url'], 'with sentinels redis://NAME is expected');
+  } else if (kind === 'redis' && url !== undefined && !isRedisPlace(url)) {
+    wrong(['store', 'url'], `redis://host:port or the path of a socket is expected, not "${url}"`);
   }
   for (const [key, list = []] of Object.entries({ sentinels, cluster })) {
     for (const [index, text] of list.entries()) {
@@ -115,6 +130,18 @@ function checkStore({ store }: Config, wrong: Wrong): void {
 
 function isRedisUrl(text: string): boolean {
   return /^rediss?:\/\/[^/]+\/?$/.test(text) && URL.canParse(text);
+}
+
+/** A server with user, password and the number of a database, or a socket. */
+function isRedisPlace(text: string): boolean {
+  if (text.startsWith('/')) return Buffer.byteLength(text) <= MAX_SOCKET_PATH_BYTES && !text.includes('\0');
+  const url = URL.parse(text);
+  if (url === null || !/^rediss?:$/.test(url.protocol) || !/^\/?\d*$/.test(url.pathname)) return false;
+  return [url.username, url.password].every(isDecodable);
+}
+
+function isDecodable(text: string): boolean {
+  return text.replaceAll(/%[0-9a-f]{2}/gi, '').includes('%') === false;
 }
 
 function checkRoutes(config: Config, wrong: Wrong): void {
@@ -155,12 +182,12 @@ function checkIntrospection({ introspection }: Config, wrong: Wrong): void {
 function checkNetworks({ networks }: Config, wrong: Wrong): void {
   for (const [index, network] of networks.entries()) {
     try {
-      for (const range of rangesOf(network)) {
-        const problem = cidrProblem(range);
-        if (problem !== undefined) wrong(['networks', index], problem);
-      }
+      const found = rangesOf(network).flatMap((range) => cidrProblem(range) ?? []);
+      for (const problem of found.slice(0, MAX_WRONG_RANGES)) wrong(['networks', index], problem);
+      const left = found.length - MAX_WRONG_RANGES;
+      if (left > 0) wrong(['networks', index], `and ${left} more that are no addresses or ranges`);
     } catch (error) {
-      wrong(['networks', index, 'file'], error instanceof Error ? error.message : String(error));
+      wrong(['networks', index, 'file'], reasonOf(error));
     }
     const above = networks.findIndex(({ name }) => name === network.name);
     if (above < index) wrong(['networks', index, 'name'], 'another network has the same');
@@ -169,10 +196,10 @@ function checkNetworks({ networks }: Config, wrong: Wrong): void {
 
 function headerFileProblem(file: string): string | undefined {
   try {
-    const value = readFileSync(file, 'utf8').trim();
+    const value = readFile(file).trim();
     return /^[\x20-\x7e]+$/.test(value) ? undefined : `${file} does not hold one line, the value of a header`;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return reasonOf(error);
   }
 }
 

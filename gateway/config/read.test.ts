@@ -189,7 +189,7 @@ const wrong: readonly (readonly [what: string, text: string, problems: readonly 
   [
     'a file that is not there',
     `${upstream}\nintrospection:\n  url: http://127.0.0.1:1/\n  kind: introspection\n  authorizationFile: /nowhere/at/all\n`,
-    [":5:22: introspection.authorizationFile: ENOENT: no such file or directory, open '/nowhere/at/all'"],
+    [':5:22: introspection.authorizationFile: /nowhere/at/all: no such file or directory'],
   ],
   [
     'a version that is no date',

@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs';
-
 import { Compile } from 'typebox/compile';
 import { Settings } from 'typebox/system';
 import { Value } from 'typebox/value';
-import { isMap, isNode, isScalar, LineCounter, type Document, parseDocument } from 'yaml';
+import { isMap, isNode, isScalar, LineCounter, type Document, parseDocument, type YAMLError } from 'yaml';
 
+import { readFile, reasonOf } from '../lib/reason.ts';
 import { crossCheck } from './check.ts';
 import type { Path, Problem } from './problem.ts';
 import { removedMessage } from './removed.ts';
@@ -29,6 +28,9 @@ type SchemaError = ReturnType<typeof schema.Errors>[number];
 type Source = Readonly<{ values: Record<string, unknown>; problems: string[]; place: (problem: Problem) => string }>;
 
 const schema = Compile(Config);
+
+const MAX_PARSER_PROBLEMS = 20;
+const TOO_DEEP = 'it is nested too deeply';
 
 /** Reports all problems, not only the first eight. */
 Settings.Set({ maxErrors: 1000 });
@@ -67,23 +69,27 @@ const noFile: Source = { values: {}, problems: [], place: ({ path }) => path.joi
 function readSource(file: string): Source {
   let written: string;
   try {
-    written = readFileSync(file, 'utf8');
+    written = readFile(file);
   } catch (error) {
-    throw new ConfigError([`${file}: ${error instanceof Error ? error.message : String(error)}`]);
+    throw new ConfigError([error instanceof Error ? error.message : String(error)]);
   }
   const lines = new LineCounter();
-  const document = parseDocument(written, { lineCounter: lines, prettyErrors: false, version: '1.2' });
+  const document = parseDocument(written, {
+    ...{ lineCounter: lines, prettyErrors: false, version: '1.2' },
+    resolveKnownTags: false, // values are those of JSON: no binary data, no sets
+    logLevel: 'error', // no warnings on standard error
+  });
   const at = (offset: number): string => {
     const { line, col } = lines.linePos(offset);
     return `${file}:${line}:${col}`;
   };
-  const problems = [...document.errors, ...document.warnings].map(({ pos, message }) => `${at(pos[0])}: ${message}`);
+  const problems = parserProblems(document).map(({ pos, message }) => `${at(pos[0])}: ${message}`);
   let values: unknown = {};
   if (problems.length === 0) {
     try {
       values = document.toJS({ maxAliasCount: 100 }) ?? {};
     } catch (error) {
-      problems.push(`${file}: ${error instanceof Error ? error.message : String(error)}`);
+      problems.push(`${file}: ${error instanceof RangeError ? TOO_DEEP : reasonOf(error)}`);
     }
   }
   if (typeof values !== 'object' || values === null || Array.isArray(values)) {
@@ -95,6 +101,16 @@ function readSource(file: string): Source {
     problems,
     place: (problem) => `${at(offsetOf(document, problem))}: ${problem.path.join('.') || 'settings'}`,
   };
+}
+
+/** One problem of a parser often leads to many more. */
+function parserProblems({ errors, warnings }: Document.Parsed): readonly Pick<YAMLError, 'pos' | 'message'>[] {
+  const deep = errors.find(({ code }) => code === 'RESOURCE_EXHAUSTION');
+  if (deep !== undefined) return [{ pos: deep.pos, message: TOO_DEEP }];
+  return [...errors, ...warnings].slice(0, MAX_PARSER_PROBLEMS).map(({ code, pos, message }) => ({
+    pos,
+    message: code === 'MULTIPLE_DOCS' ? 'a second document begins: one is expected' : message,
+  }));
 }
 
 /** Where in the text the value stands, or else the nearest value around it that does. */

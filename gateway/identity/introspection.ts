@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import type { Readable } from 'node:stream';
 
 import { callerFrom, type CallerFacts, type Organization, type PrimaryLimits } from '@gantry/limiter/primary.ts';
 import type { Caller } from '@gantry/limiter/types.ts';
@@ -8,6 +9,7 @@ import { Compile } from 'typebox/compile';
 import { Pool } from 'undici';
 
 import type { IntrospectionSettings } from '../config/settings/identities.ts';
+import { readWhole } from '../lib/read-whole.ts';
 import { type Reading, readingsOf, type Shown } from './credential-places.ts';
 import { NoTurn, type Pace, type TurnLimits, Turns } from './turns.ts';
 
@@ -192,15 +194,17 @@ function questionOf({ key, header: { name, value } }: Reading): string {
   return hash('sha256', `${key}\n${name}: ${value}`, 'base64');
 }
 
-async function readJson(body: AsyncIterable<Buffer>): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    size += chunk.length;
-    if (size > MAX_ANSWER_BYTES) throw new IntrospectionFailed('the answer of the identity source is too large');
-    chunks.push(chunk);
+async function readJson(body: Readable): Promise<unknown> {
+  const text = await readWhole(body, MAX_ANSWER_BYTES);
+  if (text === undefined) {
+    body.on('error', () => undefined).destroy();
+    throw new IntrospectionFailed('the answer of the identity source is too large');
   }
-  return JSON.parse(Buffer.concat(chunks).toString('utf8'));
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new IntrospectionFailed('the answer of the identity source is not JSON', { cause: error });
+  }
 }
 
 /** An answer without the id names no user: some forges have one for visitors. */

@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
-
 import type { Caller } from '@gantry/limiter/types.ts';
 
 import type { Config } from '../config/schema.ts';
+import { readFile } from '../lib/reason.ts';
 import { AddressRanges } from './address.ts';
 
 type Settings = Config['networks'][number];
@@ -30,6 +29,6 @@ export class Networks {
 /** The ranges of the settings and of the file (one per line; `#` begins a comment). */
 export function rangesOf({ ranges, file }: Pick<Settings, 'ranges' | 'file'>): string[] {
   if (file === undefined) return ranges;
-  const lines = readFileSync(file, 'utf8').split('\n');
+  const lines = readFile(file).split('\n');
   return [...ranges, ...lines.map((line) => line.replace(/#.*/, '').trim()).filter((line) => line !== '')];
 }

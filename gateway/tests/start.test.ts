@@ -66,7 +66,7 @@ test('--check-config says OK and ends with 0, or names the problem and ends with
       `gantry gateway: ${bad}:3:14: trustProxy.0: an address or CIDR range is expected, not "x"\n`,
   });
   assert.equal(missing.code, 1);
-  assert.match(missing.output, /missing\.yaml: ENOENT/);
+  assert.match(missing.output, /missing\.yaml: no such file or directory\n$/);
 });
 
 test('a gateway does not start with wrong settings, and says why without a stack', async () => {
@@ -91,7 +91,7 @@ test('a port that is taken is said in one line', async () => {
   );
 
   assert.equal(code, 1);
-  assert.match(output, /gantry gateway: listen EADDRINUSE[^\n]*\n$/);
+  assert.match(output, /gantry gateway: 127\.0\.0\.1:\d+: address already in use\n$/);
 });
 
 test('SIGHUP puts other limits in force, and counts stay', async () => {
@@ -144,7 +144,7 @@ test('SIGHUP with another upstream sends new requests there, and lets old ones e
 const bad = [
   ['lissen: 1', ['lissen: unknown key']],
   ['limits: [', ['']],
-  ['introspection: { url: "http://127.0.0.1:1/", kind: introspection, authorizationFile: /nowhere }', ['ENOENT']],
+  ['introspection: { url: "http://127.0.0.1:1/", kind: introspection, authorizationFile: /nowhere }', ['no such file']],
 ] as const;
 for (const [line, expected] of bad) {
   test(`SIGHUP with a bad file leaves the old one in force and says why: ${line}`, async () => {

@@ -160,7 +160,7 @@ test('a connection that a dying worker was given is closed, and does not wait fo
 test('a port that is taken ends the start of all workers with one line', async () => {
   await using upstream = await TestUpstream.start();
 
-  await assert.rejects(start(upstream, { listen: `127.0.0.1:${upstream.port}` }), /EADDRINUSE/);
+  await assert.rejects(start(upstream, { listen: `127.0.0.1:${upstream.port}` }), /address already in use/);
 });
 
 function isAlive(pid: number): boolean {

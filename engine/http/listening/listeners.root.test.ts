@@ -176,10 +176,22 @@ for (const [name, flags, message] of [
     ['--host=tcp://x.invalid:1', '--insecure-tcp'],
     /: cannot listen: x.invalid: no such host\n$/,
   ],
+  ['metrics at an unknown name', ['--metrics-addr=x.invalid:1'], /^gantry daemon: x.invalid: no such host\n$/m],
   [
     'a socket with a long path',
     [`--host=unix:///tmp/${'p'.repeat(200)}`],
     /: the path of a socket has at most 107 bytes\n$/,
+  ],
+  ['a socket that is a folder', ['--host=unix:///proc'], /: unix:\/\/\/proc: the file is not a socket\n$/],
+  [
+    'a socket in a folder that takes none',
+    ['--host=unix:///proc/x'],
+    /: cannot listen: \/proc\/x: permission denied\n$/,
+  ],
+  [
+    'a file of a process id that is a folder',
+    ['--pidfile=/proc'],
+    /: the pid file \/proc cannot be written: illegal operation on a directory\n$/,
   ],
   ['TLS without a certificate', ['--host=tcp://127.0.0.1:2376', '--tls'], /tlscert/],
   [

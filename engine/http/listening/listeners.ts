@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { chmodSync, chownSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, lstatSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import { connect, type AddressInfo, type Socket } from 'node:net';
@@ -130,6 +130,9 @@ async function openUnix(
 ): Promise<Listening> {
   makeFolders(dirname(path), 0o755);
   const gid = config.group === '' ? undefined : groupId(config.group);
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSocket() === false) {
+    throw new EngineError('conflict', `unix://${path}: the file is not a socket`);
+  }
   if (await answers(path)) throw new EngineError('conflict', `unix://${path}: another daemon listens there`);
   rmSync(path, { force: true });
   const server = createServer(SERVER_OPTIONS);
@@ -171,7 +174,7 @@ async function answers(path: string): Promise<boolean> {
     await once(socket, 'connect');
     return true;
   } catch (error) {
-    if (hasCode(error, 'ENOENT') || hasCode(error, 'ECONNREFUSED') || hasCode(error, 'ENOTSOCK')) return false;
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'ECONNREFUSED')) return false;
     throw error;
   } finally {
     socket.destroy();

@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { connect as connectTls, type ConnectionOptions } from 'node:tls';
 
 import { EngineError } from '../../../lib/errors.ts';
+import { messageOf } from '../../../lib/failure-message.ts';
 import type { Line } from '../../delivery/line.ts';
 import type { Sender, SenderContext } from '../../delivery/sender.ts';
 import type { LogOptions } from '../../driver.ts';
@@ -171,6 +172,9 @@ function tlsOf(options: LogOptions): ConnectionOptions {
 }
 
 function mustExist(call: string, path: string): void {
-  if (statSync(path, { throwIfNoEntry: false }) !== undefined) return;
-  throw new EngineError('invalid', `${call} ${path}: no such file or directory`);
+  try {
+    statSync(path);
+  } catch (error) {
+    throw new EngineError('invalid', `${call} ${path}: ${messageOf(error)}`, { cause: error });
+  }
 }
