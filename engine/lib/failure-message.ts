@@ -6,6 +6,12 @@ import { EngineError } from './errors.ts';
 const ERRNO: ReadonlyMap<string, number> = new Map(Object.entries(constants.errno));
 /** `EINVAL` is the answer for a name that is too long. */
 const NO_SUCH_HOST: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ENODATA', 'EAI_NODATA', 'EINVAL']);
+/** Reasons of Node itself, without a system call; others are errors of our own. */
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ['HPE_HEADER_OVERFLOW', 'its head is too large'],
+  ['ECONNRESET', 'the connection broke off'],
+  ['ERR_STREAM_PREMATURE_CLOSE', 'the connection broke off'],
+]);
 /** The most that the kernel takes as the path of a socket, in bytes. */
 export const MAX_SOCKET_PATH_BYTES = 107;
 
@@ -32,9 +38,10 @@ type SystemFailure = Error &
 function systemMessage(error: Error): string | undefined {
   // A connection that was tried with several addresses has an error for each.
   if (error instanceof AggregateError && error.errors[0] instanceof Error) return messageOf(error.errors[0]);
-  const { code = '', syscall, path, address, port, hostname } = error as SystemFailure;
+  const { syscall, path, address, port, hostname } = error as SystemFailure;
+  const code = String((error as SystemFailure).code ?? ''); // those of etcd are numbers
   if (code === 'ERR_INVALID_ARG_VALUE' && /null bytes/.test(error.message)) return 'a name with a NUL byte is invalid';
-  if (syscall === undefined) return undefined; // an error of our own
+  if (syscall === undefined) return REASONS.get(code) ?? (code.startsWith('HPE_') ? 'it speaks no HTTP' : undefined);
   if (isUnknownHost(error)) return `${hostname}: no such host`;
   if (code === 'EINVAL' && isLongSocketPath(address)) {
     return `${address}: the path of a socket has at most ${MAX_SOCKET_PATH_BYTES} bytes`;

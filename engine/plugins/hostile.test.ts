@@ -22,10 +22,10 @@ function forEver(socket: Socket, bytes: Buffer | string, first = ''): void {
 /** Answers of a plugin to its first question, and the engine's message about each. */
 const plugins: readonly [what: string, answer: (socket: Socket) => void, told: RegExp][] = [
   ['says nothing', () => undefined, /no answer within 1 seconds/],
-  ['closes the connection', (socket) => socket.end(), /socket hang up/],
-  ['answers no HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'), /Parse Error/],
-  ['never ends its head', (socket) => forEver(socket, 'X-More: and more\r\n'), /Parse Error/],
-  ['has a head without end', (socket) => forEver(socket, 'X-More: and more\r\n', HEAD), /Header overflow/],
+  ['closes the connection', (socket) => socket.end(), /the connection broke off/],
+  ['answers no HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'), /it speaks no HTTP/],
+  ['never ends its head', (socket) => forEver(socket, 'X-More: and more\r\n'), /it speaks no HTTP/],
+  ['has a head without end', (socket) => forEver(socket, 'X-More: and more\r\n', HEAD), /its head is too large/],
   ['says "go on" for ever', (socket) => forEver(socket, 'HTTP/1.1 100 Continue\r\n\r\n'), /no answer within 1 seconds/],
   [
     'changes the protocol',
@@ -47,7 +47,7 @@ const plugins: readonly [what: string, answer: (socket: Socket) => void, told: R
     /more than 16777216 bytes/,
   ],
   ['answers without end', (socket) => forEver(socket, MEGABYTE, `${HEAD}\r\n`), /more than 16777216/],
-  ['is cut off', (socket) => socket.end(`${HEAD}Content-Length: 100\r\n\r\n{"Impl`), /aborted/],
+  ['is cut off', (socket) => socket.end(`${HEAD}Content-Length: 100\r\n\r\n{"Impl`), /the connection broke off/],
   ['answers garbage', (socket) => socket.end(`${HEAD}\r\n\u0000\u0001{{{`), /answered against its protocol/],
   ['answers half a value', (socket) => socket.end(`${HEAD}\r\n{"Implements":["Vol`), /answered against its protocol/],
   [

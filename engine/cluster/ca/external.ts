@@ -4,6 +4,8 @@ import https from 'node:https';
 
 import { Type } from 'typebox';
 
+import { parseBoundedJson, UnboundedJsonError } from '../../lib/bounded-json.ts';
+import { readWhole } from '../../lib/bytes/read-whole.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
@@ -66,28 +68,32 @@ async function ask({ clock, root, identity }: Asking, url: string, { csr, subjec
   const trust = isTls ? { ca: root, ...(identity && { cert: identity.certificate, key: identity.key }) } : {};
   const headers = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) };
   const outgoing: ClientRequest = request(url, { method: 'POST', agent: false, headers, ...trust }, resolve);
+  const late = Promise.withResolvers<never>();
   using _late = clock.after(ANSWER_TIMEOUT_MS, () => {
-    outgoing.destroy(new Error(`no answer for ${ANSWER_TIMEOUT_MS / 1000} s`));
+    late.reject(new Error(`no answer within ${ANSWER_TIMEOUT_MS / 1000} s`));
   });
   outgoing.on('error', reject);
   outgoing.end(body);
-  return certificateIn(await textOf(await promise));
+  try {
+    return certificateIn(await Promise.race([textOf(promise), late.promise]));
+  } finally {
+    outgoing.destroy();
+  }
 }
 
-async function textOf(answer: AsyncIterable<Buffer>): Promise<string> {
-  let text = '';
-  for await (const chunk of answer) {
-    text += chunk.toString('latin1');
-    if (text.length > MAX_ANSWER_BYTES) throw new Error('the answer is larger than 64 KB');
-  }
-  return text;
+async function textOf(answer: Promise<IncomingMessage>): Promise<string> {
+  const read = await readWhole(await answer, MAX_ANSWER_BYTES);
+  if (read === undefined) throw new Error('the answer is larger than 64 KB');
+  return read.toString('latin1');
 }
 
 function certificateIn(text: string): string {
   let answer: unknown;
   try {
-    answer = JSON.parse(text);
+    answer = parseBoundedJson(text);
   } catch (error) {
+    if (error instanceof UnboundedJsonError)
+      throw new Error(`the answer is too large: ${error.message}`, { cause: error });
     throw new Error(`the answer is not JSON: ${text.slice(0, 100)}`, { cause: error });
   }
   if (!Answer.Check(answer)) throw new Error('the answer is not one of cfssl');

@@ -1,5 +1,6 @@
 import { Agent, request, type IncomingMessage } from 'node:http';
 
+import { readWhole } from '../../lib/bytes/read-whole.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hasCode } from '../../lib/errors.ts';
 import { lines } from './lines.ts';
@@ -17,6 +18,13 @@ export class EtcdError extends Error {
 }
 
 const ANSWER_TIMEOUT_MS = 5000;
+/** Time to read all records, or to begin a watch. */
+const LONG_ANSWER_TIMEOUT_MS = 60_000;
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+/** All records, or the changes that a watch has missed: etcd has 2 GB at most, a text of JavaScript half a GB. */
+const MAX_RECORDS_BYTES = 500_000_000;
+/** Codes of gRPC. */
+const [DEADLINE_EXCEEDED, INTERNAL, UNAVAILABLE] = [4, 13, 14];
 /** The errors of a connection to a member that has ended, before the request or amid it. */
 const GONE = ['ECONNREFUSED', 'ENOENT', 'ECONNRESET', 'EPIPE'];
 type Body = Readonly<Record<string, unknown>>;
@@ -40,7 +48,9 @@ export class Etcd implements Disposable {
     serializable = false,
     signal,
   }: { serializable?: boolean; signal?: AbortSignal } = {}): Promise<RangeAnswer> {
-    return await this.#range({ key: encode('\0'), range_end: encode('\0'), serializable }, 60_000, signal);
+    const body = { key: encode('\0'), range_end: encode('\0'), serializable };
+    const limits = { milliseconds: LONG_ANSWER_TIMEOUT_MS, maxBytes: MAX_RECORDS_BYTES };
+    return recordsIn(await this.#ask('/v3/kv/range', body, limits, signal));
   }
 
   /** Returns the value of a key, now or at a revision. */
@@ -50,7 +60,7 @@ export class Etcd implements Disposable {
     at?: number,
   ): Promise<{ revision: number; kv: KeyValue | undefined }> {
     const then = at === undefined ? {} : { revision: String(at) };
-    const { revision, kvs } = await this.#range({ key: encode(key), ...then }, milliseconds);
+    const { revision, kvs } = recordsIn(await this.call('/v3/kv/range', { key: encode(key), ...then }, milliseconds));
     return { revision, kv: kvs[0] };
   }
 
@@ -73,9 +83,9 @@ export class Etcd implements Disposable {
   /** Changes of all keys from a revision on, whole commits, until the signal or the end of the member. */
   async *watch(from: number, signal: AbortSignal): AsyncGenerator<WatchEvent[], void> {
     const wanted = { key: encode('\0'), range_end: encode('\0'), start_revision: String(from) };
-    const body = await this.#send('/v3/watch', { create_request: wanted }, signal);
-    for await (const line of lines(body)) {
-      const { result, error } = JSON.parse(line) as { result?: Body; error?: Body };
+    const body = await this.#openWatch({ create_request: wanted }, signal);
+    for await (const line of lines(body, MAX_RECORDS_BYTES, () => tooLarge('/v3/watch', MAX_RECORDS_BYTES))) {
+      const { result, error } = parse('/v3/watch', line) as { result?: Body; error?: Body };
       if (result === undefined) throw refusal(error ?? {});
       if (result.canceled === true) throw new EtcdError(11, sayingOf(result.cancel_reason) ?? 'the watch was canceled');
       yield ((result.events ?? []) as { type?: string; kv: WireKeyValue }[]).map(({ type, kv }) => ({
@@ -102,26 +112,50 @@ export class Etcd implements Disposable {
 
   /** Throws an `EtcdError`: for a refusal, when no answer comes in time, and when the member is gone; after `signal` its reason. */
   async call(path: string, body: Body, milliseconds = ANSWER_TIMEOUT_MS, signal?: AbortSignal): Promise<Body> {
+    return await this.#ask(path, body, { milliseconds, maxBytes: MAX_ANSWER_BYTES }, signal);
+  }
+
+  [Symbol.dispose](): void {
+    this.#agent.destroy();
+  }
+
+  async #ask(
+    path: string,
+    body: Body,
+    { milliseconds, maxBytes }: Readonly<{ milliseconds: number; maxBytes: number }>,
+    signal?: AbortSignal,
+  ): Promise<Body> {
     const late = new AbortController();
     const over = signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]);
-    using _timer = this.#clock.after(milliseconds, () =>
-      late.abort(new EtcdError(4, `etcd has not answered ${path} for ${milliseconds / 1000} s`)),
-    );
+    using _timer = this.#clock.after(milliseconds, () => late.abort(notInTime(path, milliseconds)));
     try {
       const answer = await this.#send(path, body, over);
-      const told = JSON.parse(await textOf(answer)) as Body;
+      const read = await readWhole(answer, maxBytes);
+      if (read === undefined) {
+        answer.on('error', () => undefined).destroy();
+        throw tooLarge(path, maxBytes);
+      }
+      const told = parse(path, read.toString());
       if (answer.statusCode !== 200) throw refusal(told);
       if (told.error !== undefined) throw refusal(told.error as Body);
       return told;
     } catch (error) {
       if (over.aborted) throw over.reason;
-      if (GONE.some((code) => hasCode(error, code))) throw new EtcdError(14, 'etcd does not run');
-      throw error;
+      throw isGone(error) ? new EtcdError(UNAVAILABLE, 'etcd does not run') : error;
     }
   }
 
-  [Symbol.dispose](): void {
-    this.#agent.destroy();
+  /** The stream of a watch, of which etcd sends the head at once. */
+  async #openWatch(body: Body, signal: AbortSignal): Promise<IncomingMessage> {
+    const late = new AbortController();
+    using _timer = this.#clock.after(LONG_ANSWER_TIMEOUT_MS, () =>
+      late.abort(notInTime('/v3/watch', LONG_ANSWER_TIMEOUT_MS)),
+    );
+    try {
+      return await this.#send('/v3/watch', body, AbortSignal.any([late.signal, signal]));
+    } catch (error) {
+      throw late.signal.aborted ? late.signal.reason : error;
+    }
   }
 
   /** The head of the answer. */
@@ -135,11 +169,32 @@ export class Etcd implements Disposable {
     outgoing.end(text);
     return await promise;
   }
+}
 
-  async #range(body: Body, milliseconds: number, signal?: AbortSignal): Promise<RangeAnswer> {
-    const answer = await this.call('/v3/kv/range', body, milliseconds, signal);
-    return { revision: revisionOf(answer), kvs: ((answer.kvs ?? []) as WireKeyValue[]).map(readKeyValue) };
+function notInTime(path: string, milliseconds: number): EtcdError {
+  return new EtcdError(DEADLINE_EXCEEDED, `etcd has not answered ${path} for ${milliseconds / 1000} s`);
+}
+
+function tooLarge(path: string, maxBytes: number): EtcdError {
+  return new EtcdError(INTERNAL, `etcd answers ${path} with more than ${maxBytes} bytes`);
+}
+
+function isGone(error: unknown): boolean {
+  return GONE.some((code) => hasCode(error, code));
+}
+
+function parse(path: string, text: string): Body {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null) return value as Body;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
   }
+  throw new EtcdError(INTERNAL, `etcd answers ${path} with something else than JSON`);
+}
+
+function recordsIn(answer: Body): RangeAnswer {
+  return { revision: revisionOf(answer), kvs: ((answer.kvs ?? []) as WireKeyValue[]).map(readKeyValue) };
 }
 
 type WireKeyValue = { key: string; value?: string; mod_revision: string; create_revision?: string };
@@ -166,12 +221,6 @@ function refusal({ code, grpc_code: grpcCode, message, error }: Body): EtcdError
     Number(code ?? grpcCode ?? 2),
     sayingOf(message) ?? sayingOf(error) ?? 'etcd refused without a reason',
   );
-}
-
-async function textOf(answer: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of answer) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
 }
 
 function sayingOf(value: unknown): string | undefined {

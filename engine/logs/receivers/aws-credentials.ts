@@ -2,12 +2,23 @@ import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
+import { Type, type Static } from 'typebox';
+
 import type { Clock } from '../../lib/clock.ts';
 import { hasCode } from '../../lib/errors.ts';
-import type { HttpReceiver } from './http-receiver.ts';
+import { lazyCheck } from '../../lib/lazy-check.ts';
+import { parseAnswer, type HttpAnswer, type HttpReceiver } from './http-receiver.ts';
 
 type Credentials = Readonly<{ accessKeyId: string; secretAccessKey: string; sessionToken?: string }>;
-type Lent = { AccessKeyId: string; SecretAccessKey: string; Token?: string; Expiration?: string };
+const OptionalText = Type.Optional(Type.Union([Type.String(), Type.Null()]));
+const Lent = Type.Object({
+  AccessKeyId: Type.String(),
+  SecretAccessKey: Type.String(),
+  Token: OptionalText,
+  Expiration: OptionalText,
+});
+type Lent = Static<typeof Lent>;
+const lentCheck = lazyCheck(Lent);
 
 /** The endpoints of Amazon's tasks and machines. */
 const TASK = 'http://169.254.170.2';
@@ -40,17 +51,18 @@ export class AwsCredentials {
     if (this.#lent !== undefined && nowMs < this.#untilMs) return this.#lent;
     const { AccessKeyId, SecretAccessKey, Token, Expiration } = await this.#borrow();
     this.#lent = { accessKeyId: AccessKeyId, secretAccessKey: SecretAccessKey, ...(Token && { sessionToken: Token }) };
-    this.#untilMs = Expiration === undefined ? nowMs + MARGIN_MS : Date.parse(Expiration) - MARGIN_MS;
+    this.#untilMs =
+      Expiration === undefined || Expiration === null ? nowMs + MARGIN_MS : Date.parse(Expiration) - MARGIN_MS;
     return this.#lent;
   }
 
   async #borrow(): Promise<Lent> {
     const path = this.#endpoint ?? process.env['AWS_CONTAINER_CREDENTIALS_RELATIVE_URI'];
-    if (path !== undefined) return JSON.parse(await text(this.#http, `${TASK}${path}`)) as Lent;
+    if (path !== undefined) return await lentBy(this.#http, `${TASK}${path}`);
     const headers = await machineToken(this.#http);
     const roles = `${MACHINE}/meta-data/iam/security-credentials/`;
-    const [role = ''] = (await text(this.#http, roles, headers)).split('\n');
-    return JSON.parse(await text(this.#http, `${roles}${role}`, headers)) as Lent;
+    const [role = ''] = (await ask(this.#http, roles, headers)).text.split('\n');
+    return await lentBy(this.#http, `${roles}${role}`, headers);
   }
 }
 
@@ -59,7 +71,7 @@ export async function regionOf(http: HttpReceiver, option = ''): Promise<string>
   const named = option || process.env['AWS_REGION'] || '';
   if (named !== '') return named;
   try {
-    return await text(http, `${MACHINE}/meta-data/placement/region`, await machineToken(http));
+    return (await ask(http, `${MACHINE}/meta-data/placement/region`, await machineToken(http))).text;
   } catch (error) {
     throw new Error('Cannot determine region for awslogs driver', { cause: error });
   }
@@ -72,10 +84,16 @@ async function machineToken(http: HttpReceiver): Promise<Record<string, string>>
   return { 'x-aws-ec2-metadata-token': token };
 }
 
-async function text(http: HttpReceiver, url: string, headers: Record<string, string> = {}): Promise<string> {
+async function lentBy(http: HttpReceiver, url: string, headers: Record<string, string> = {}): Promise<Lent> {
+  const lent = parseAnswer(url, await ask(http, url, headers));
+  if (lentCheck.Check(lent)) return lent;
+  throw new Error(`${url} answers without credentials`);
+}
+
+async function ask(http: HttpReceiver, url: string, headers: Record<string, string>): Promise<HttpAnswer> {
   const answer = await http.ask({ method: 'GET', url, headers });
   if (answer.status !== 200) throw new Error(`${url} answers ${answer.status}`);
-  return answer.text;
+  return answer;
 }
 
 function fromEnvironment(): Credentials | undefined {

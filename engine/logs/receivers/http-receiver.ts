@@ -2,13 +2,16 @@ import type { SecureContextOptions } from 'node:tls';
 
 import { EnvHttpProxyAgent, request } from 'undici';
 
+import { parseBoundedJson } from '../../lib/bounded-json.ts';
+import { readWhole } from '../../lib/bytes/read-whole.ts';
+import { systemClock } from '../../lib/clock.ts';
+
 type Security = SecureContextOptions & { rejectUnauthorized?: boolean; servername?: string };
 
 export type HttpAnswer = Readonly<{ status: number; text: string }>;
 
-const TIMEOUT_MS = 30_000;
-/** The part of an answer that is read. */
-const MAX_ANSWER_LENGTH = 64 * 1024;
+const ANSWER_TIMEOUT_MS = 30_000;
+const MAX_ANSWER_BYTES = 64 * 1024;
 
 type Question = Readonly<{
   method: 'GET' | 'OPTIONS' | 'POST' | 'PUT';
@@ -21,25 +24,40 @@ type Question = Readonly<{
 export class HttpReceiver implements Disposable {
   readonly #agent: EnvHttpProxyAgent;
   readonly #ended = new AbortController();
+  readonly #timeoutMs: number;
 
-  constructor(security: Security = {}) {
+  constructor(security: Security = {}, timeoutMs = ANSWER_TIMEOUT_MS) {
     this.#agent = new EnvHttpProxyAgent({ connect: security, requestTls: security });
+    this.#timeoutMs = timeoutMs;
   }
 
+  /** The text of an answer of more than 64 KB is left out: its status is what counts. Throws for a receiver that is silent or slow. */
   async ask({ url, ...options }: Question): Promise<HttpAnswer> {
-    const signal = AbortSignal.any([this.#ended.signal, AbortSignal.timeout(TIMEOUT_MS)]);
+    const { host } = new URL(url);
+    const late = new AbortController();
+    using _timer = systemClock.after(this.#timeoutMs, () => {
+      late.abort(new Error(`${host} has not answered within ${this.#timeoutMs / 1000} s`));
+    });
+    const signal = AbortSignal.any([this.#ended.signal, late.signal]);
     const { statusCode, body } = await request(url, { ...options, dispatcher: this.#agent, signal });
-    const chunks: Buffer[] = [];
-    let length = 0;
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      length += chunk.length;
-      if (length <= MAX_ANSWER_LENGTH) chunks.push(chunk);
-    }
-    return { status: statusCode, text: Buffer.concat(chunks).toString() };
+    const read = await readWhole(body, MAX_ANSWER_BYTES);
+    if (read !== undefined) return { status: statusCode, text: read.toString() };
+    body.on('error', () => undefined).destroy();
+    return { status: statusCode, text: '' };
   }
 
   [Symbol.dispose](): void {
     this.#ended.abort();
     this.#agent.destroy().catch(() => undefined);
+  }
+}
+
+/** Parses the text of an answer. Throws for one that is no JSON, or too large. */
+export function parseAnswer(url: string | URL, { text }: HttpAnswer): unknown {
+  try {
+    return parseBoundedJson(text);
+  } catch (error) {
+    const said = `${new URL(url).host} answers with something else than JSON of at most ${MAX_ANSWER_BYTES} bytes`;
+    throw new Error(said, { cause: error });
   }
 }

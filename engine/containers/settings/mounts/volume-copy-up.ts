@@ -9,6 +9,8 @@ import { holdSource } from '../../runs/preparation/mount-places.ts';
 import { mountVolumes, releaseVolumes, type VolumeMountNeeds } from '../../runs/preparation/volume-mounts.ts';
 import type { Container, MountPoint } from '../../store.ts';
 
+const MAX_COMPLAINT = 1000;
+
 type Needs = VolumeMountNeeds & Pick<Engine, 'clock' | 'layers'>;
 
 /**
@@ -72,7 +74,8 @@ async function copyFolder(folder: number, path: string, target: number): Promise
     stdio: ['ignore', 'ignore', 'pipe', folder, target],
   });
   let complaint = '';
-  copy.stderr!.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
+  // Each file may cause a complaint.
+  copy.stderr!.on('data', (chunk: Buffer) => (complaint = `${complaint}${chunk.toString()}`.slice(0, MAX_COMPLAINT)));
   const [code] = (await once(copy, 'close')) as [number];
   if (code !== 0) throw new EngineError('failed', `the volume at ${path} could not be filled: ${complaint.trim()}`);
 }

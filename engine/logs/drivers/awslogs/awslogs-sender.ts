@@ -6,7 +6,7 @@ import { booleanOption } from '../../boolean-option.ts';
 import type { Line } from '../../delivery/line.ts';
 import type { Sender, SenderContext } from '../../delivery/sender.ts';
 import { AwsCredentials, regionOf } from '../../receivers/aws-credentials.ts';
-import { HttpReceiver } from '../../receivers/http-receiver.ts';
+import { HttpReceiver, parseAnswer } from '../../receivers/http-receiver.ts';
 import { tagOf } from '../../tag.ts';
 import { EVENT_BYTES, eventsByLine, eventsByPattern, multilinePattern, type LogEvent } from './awslogs-events.ts';
 
@@ -144,7 +144,7 @@ export class AwslogsSender implements Sender {
       headers: signed.headers as Record<string, string>,
       body,
     });
-    if (answer.status === 200) return answer.text === '' ? {} : JSON.parse(answer.text);
+    if (answer.status === 200) return answer.text === '' ? {} : parseAnswer(url, answer);
     throw refusalOf(answer.status, answer.text);
   }
 
