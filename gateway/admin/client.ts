@@ -8,8 +8,8 @@ import { readWhole } from '../lib/read-whole.ts';
 import { reasonOf } from '../lib/reason.ts';
 import type { LimitLine } from './caller-limits.ts';
 
-/** Room for a million limited callers. */
-const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
+/** Room for hundreds of thousands of limited callers. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const ANSWER_TIMEOUT_MS = 30_000;
 
 /** The gateway refuses the request, or does not run. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
+import { connect } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -177,6 +178,30 @@ for (const [method, path, body, status] of wrongRequests) {
     assert.deepEqual(await admin('GET', '/callers/user:42'), before);
   });
 }
+
+test('requests to the admin socket end: large ones at once, and those that do not come to their end', async () => {
+  const begun = [
+    '',
+    'POST /content HTTP/1.1\r\n',
+    'POST /content HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{',
+    `POST /content HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${`ffff\r\n${'x'.repeat(0xffff)}\r\n`.repeat(100)}0\r\n\r\n`,
+  ];
+
+  const answers = await Promise.all(
+    begun.map(async (words) => {
+      const socket = connect({ path: gateway.adminSocket, allowHalfOpen: true }).on('error', () => undefined);
+      const ended = new Promise((resolve) => socket.once('close', resolve));
+      let answer = '';
+      socket.on('data', (bytes: Buffer) => (answer += bytes.toString()));
+      socket.once('end', () => socket.destroy());
+      socket.write(words);
+      await ended;
+      return /^HTTP\/1\.1 (\d+)/.exec(answer)?.[1];
+    }),
+  );
+
+  assert.deepEqual(answers, ['408', '408', '408', '413']);
+});
 
 test('only the user of the gateway can open the admin socket', () => {
   assert.equal(statSync(gateway.adminSocket).isSocket(), true);

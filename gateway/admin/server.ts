@@ -198,6 +198,7 @@ async function serve(routes: Readonly<Record<string, Handle>>, req: IncomingMess
   let answer: Answer;
   try {
     const body = await readWhole(req, MAX_BODY_BYTES);
+    if (body === undefined) await once(req.resume(), 'end'); // a client that still sends would not read the refusal
     if (found === undefined) answer = { status: 404, body: { message: `there is no ${asked}` } };
     else if (body === undefined) answer = { status: 413, body: { message: `more than ${MAX_BODY_BYTES} bytes` } };
     else answer = await found[1]({ rest: asked.slice(found[0].length), body });

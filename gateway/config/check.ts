@@ -5,15 +5,14 @@ import { callerKey } from '../identity/caller-key.ts';
 import { rangesOf } from '../identity/networks.ts';
 import { readFile, reasonOf } from '../lib/reason.ts';
 import { templateProblem } from '../routes/table.ts';
+import { checkStore } from './check-store.ts';
 import { listenAddress } from './listen.ts';
-import type { Path, Problem } from './problem.ts';
+import { checkSocketPath, type Path, type Problem, type Wrong } from './problem.ts';
 import { rulesFrom } from './rules.ts';
 import type { Config } from './schema.ts';
 import type { IdentitySettings } from './settings/identities.ts';
 import { checkTls } from './tls.ts';
 
-/** The most that the kernel takes. */
-const MAX_SOCKET_PATH_BYTES = 107;
 /** Further lines of a file that are no addresses are not listed. */
 const MAX_WRONG_RANGES = 10;
 const CALLER_EXPECTED = 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID or ip:ADDRESS';
@@ -53,8 +52,6 @@ export function crossCheck(config: Config): Problem[] {
   return problems;
 }
 
-type Wrong = (path: Path, message: string) => void;
-
 function checkListen({ listen, workers, admin, tls }: Config, wrong: Wrong): void {
   if (tls !== undefined) {
     try {
@@ -92,56 +89,12 @@ function checkDecisions({ decisions, trustProxy, workers }: Config, wrong: Wrong
   else if ('path' in address) checkSocketPath(path, address.path, wrong);
 }
 
-function checkSocketPath(path: Path, socket: string, wrong: Wrong): void {
-  if (socket.includes('\0')) wrong(path, 'a path with a NUL byte is invalid');
-  if (Buffer.byteLength(socket) <= MAX_SOCKET_PATH_BYTES) return;
-  wrong(path, `the path of a socket has at most ${MAX_SOCKET_PATH_BYTES} bytes`);
-}
-
 /** The page has no password: only clients on this machine may connect. */
 function checkPage(page: string | undefined, wrong: Wrong): void {
   if (page === undefined) return;
   const address = listenAddress(page);
   if (address !== undefined && 'port' in address && address.tls === undefined && isLoopback(address.host)) return;
   wrong(['admin', 'page'], `127.0.0.1:port or [::1]:port is expected, not "${page}"`);
-}
-
-function checkStore({ store }: Config, wrong: Wrong): void {
-  if (store.kind === 'sqlite' && store.path === undefined) wrong(['store', 'path'], 'sqlite needs a file');
-  if (store.kind !== 'sqlite' && store.path !== undefined) wrong(['store', 'path'], `${store.kind} has no file`);
-  const { kind, url, sentinels, cluster } = store;
-  if (kind === 'redis' && url === undefined && cluster === undefined) wrong(['store', 'url'], 'redis needs a url');
-  if (cluster !== undefined && url !== undefined) wrong(['store', 'url'], 'a cluster has its addresses under cluster');
-  if (cluster !== undefined && sentinels !== undefined) wrong(['store', 'sentinels'], 'a cluster has no sentinels');
-  for (const key of ['url', 'sentinels', 'cluster'] as const) {
-    if (kind !== 'redis' && store[key] !== undefined) wrong(['store', key], `${kind} has no ${key}`);
-  }
-  if (sentinels !== undefined && url !== undefined && !isRedisUrl(url)) {
-    wrong(['store', 'url'], 'with sentinels redis://NAME is expected');
-  } else if (kind === 'redis' && url !== undefined && !isRedisPlace(url)) {
-    wrong(['store', 'url'], `redis://host:port or the path of a socket is expected, not "${url}"`);
-  }
-  for (const [key, list = []] of Object.entries({ sentinels, cluster })) {
-    for (const [index, text] of list.entries()) {
-      if (!isRedisUrl(text)) wrong(['store', key, index], `redis://host:port is expected, not "${text}"`);
-    }
-  }
-}
-
-function isRedisUrl(text: string): boolean {
-  return /^rediss?:\/\/[^/]+\/?$/.test(text) && URL.canParse(text);
-}
-
-/** A server with user, password and the number of a database, or a socket. */
-function isRedisPlace(text: string): boolean {
-  if (text.startsWith('/')) return Buffer.byteLength(text) <= MAX_SOCKET_PATH_BYTES && !text.includes('\0');
-  const url = URL.parse(text);
-  if (url === null || !/^rediss?:$/.test(url.protocol) || !/^\/?\d*$/.test(url.pathname)) return false;
-  return [url.username, url.password].every(isDecodable);
-}
-
-function isDecodable(text: string): boolean {
-  return text.replaceAll(/%[0-9a-f]{2}/gi, '').includes('%') === false;
 }
 
 function checkRoutes(config: Config, wrong: Wrong): void {

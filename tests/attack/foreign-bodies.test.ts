@@ -13,6 +13,7 @@ import { messageOf } from '@gantry/engine/lib/failure-message.ts';
 import { HttpReceiver } from '@gantry/engine/logs/receivers/http-receiver.ts';
 import { askLimited } from '@gantry/gateway/admin/client.ts';
 import { Introspection } from '@gantry/gateway/identity/introspection.ts';
+import { credentialIn } from '@gantry/limiter/credentials.ts';
 import { defaultPrimaryLimits } from '@gantry/limiter/primary.ts';
 import { internalWord } from '@gantry/testing/internal-words.ts';
 
@@ -66,8 +67,9 @@ const READERS: Readonly<Record<string, Reader>> = {
     ask: async ({ url }, timeoutMs) => {
       const settings = { url, kind: 'userinfo' as const, idField: 'id', timeoutMs, cacheSeconds: 60 };
       const source = new Introspection(settings, defaultPrimaryLimits);
-      const [reading] = source.readings({ header: { name: 'authorization', value: 'Bearer x' } } as never);
-      return await source.ask(reading!, '127.0.0.1', 'fast' as never);
+      const header = { name: 'authorization', value: 'Bearer x' };
+      const [reading] = source.readings({ credential: credentialIn(header.value), isCookie: false, header });
+      return await source.ask(reading!, '127.0.0.1', 'normal');
     },
     tooLarge: /^the answer of the identity source is too large$/,
     tooLate: /^the identity source does not answer$/,
@@ -75,7 +77,7 @@ const READERS: Readonly<Record<string, Reader>> = {
   },
   'the admin socket of the gateway': {
     ask: async ({ path }, milliseconds) => await askLimited(path, milliseconds),
-    tooLarge: /^no gateway answers on \S+: its answer is larger than 256 MB$/,
+    tooLarge: /^no gateway answers on \S+: its answer is larger than 64 MB$/,
     tooLate: /^no gateway answers on \S+: no answer within 0\.3 s$/,
     garbage: /^no gateway answers on \S+: its answer is not JSON$/,
   },
@@ -198,7 +200,10 @@ class Answering implements AsyncDisposable {
 
   /** Resolves when no client is connected any more. */
   async isLeft(): Promise<void> {
-    await Promise.all([...this.#open].map(async (socket) => await once(socket, 'close')));
+    const ends = [...this.#open].map(async (socket) => {
+      await new Promise((resolve) => socket.once('close', resolve)); // `once` of events throws for the error before it
+    });
+    await Promise.all(ends);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
