@@ -55,7 +55,11 @@ test('a list that cannot be read leaves the old one in force', async () => {
   const { headers } = await gateway.request('/user', { from: '127.7.4.1' });
 
   const problems = String(line['problems']);
-  for (const part of ['networks.0: an address or CIDR range', 'networks.1.file: /nowhere: no such file or directory', 'networks.1.name: another']) {
+  for (const part of [
+    'networks.0: an address or CIDR range',
+    'networks.1.file: /nowhere: no such file or directory',
+    'networks.1.name: another',
+  ]) {
     assert.ok(problems.includes(part), problems);
   }
   assert.equal(headers['x-ratelimit-limit'], '7');

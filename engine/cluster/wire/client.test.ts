@@ -4,9 +4,11 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { suite, test } from 'node:test';
 
+import { internalWord } from '@gantry/testing/internal-words.ts';
 import { Type } from 'typebox';
 
 import { systemClock } from '../../lib/clock.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import { issue, newAuthority, newKey } from '../ca/certificates.ts';
 import { WireClient } from './client.ts';
 
@@ -32,8 +34,15 @@ suite('a manager that answers badly', () => {
       const address = await answering(parts, text);
       using client = new WireClient({ root: root.certificate }, systemClock);
 
-      await assert.rejects(client.upgrade(address, '/v1/session', 60_000));
-      await assert.rejects(client.ask(address, '/v1/ping', {}, Type.Object({}), 60_000));
+      for (const asked of [
+        client.upgrade(address, '/v1/session', 60_000),
+        client.ask(address, '/v1/ping', {}, Type.Object({}), 60_000),
+      ]) {
+        await assert.rejects(asked, (error) => {
+          assert.equal(internalWord(messageOf(error)), undefined, messageOf(error));
+          return true;
+        });
+      }
     });
   }
 });

@@ -3,12 +3,12 @@ import type { Duplex, Readable } from 'node:stream';
 
 import type { Static, TSchema } from 'typebox';
 
-import { parseBoundedJson } from '../../lib/bounded-json.ts';
 import { readWhole } from '../../lib/bytes/read-whole.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError, type ErrorKind } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
+import { parseLine } from './channel.ts';
 import { Refusal } from './schemas.ts';
 
 /** PEM. Without a certificate the client is anonymous; without a root it believes any server. */
@@ -29,6 +29,7 @@ export class NotReached extends Error {}
 
 const refusalCheck = lazyCheck(Refusal);
 const MAX_ANSWER_LENGTH = 4 * 1024 * 1024;
+const MAX_ANSWER_VALUES = 100_000;
 const KINDS: ReadonlySet<string> = new Set<ErrorKind>([
   'invalid',
   'notFound',
@@ -72,7 +73,7 @@ export class WireClient implements Disposable {
     signal?: AbortSignal,
   ): Promise<Static<S>> {
     const { status, text } = await this.#request(address, path, body, milliseconds, signal);
-    const value: unknown = text === '' ? {} : parseBoundedJson(text);
+    const value = text === '' ? {} : parseLine(text, MAX_ANSWER_VALUES);
     if (status >= 400) throw refusalOf(status, value);
     if (!lazyCheck(answer).Check(value)) throw new Error(`${address} answers ${path} in a way that is not understood`);
     return value;
@@ -93,7 +94,7 @@ export class WireClient implements Disposable {
     });
     outgoing.once('response', (response) => {
       textOf(response)
-        .then((text) => reject(refusalOf(response.statusCode ?? 500, parseBoundedJson(text))))
+        .then((text) => reject(refusalOf(response.statusCode ?? 500, parseLine(text, MAX_ANSWER_VALUES))))
         .catch(reject);
     });
     outgoing.once('error', (error) => reject(notReached(error, address)));
@@ -155,7 +156,7 @@ function agentOf({ root, certificate, key }: Trust): Agent {
 /** The manager may have done what it was asked. */
 function brokenOff(error: Error, address: string): Error {
   if (error instanceof EngineError) return error;
-  const said = `the connection to manager ${address} broke (${error.message}): look whether this was done`;
+  const said = `the connection to manager ${address} broke (${messageOf(error)}): look whether this was done`;
   return new EngineError('unavailable', said, { cause: error });
 }
 

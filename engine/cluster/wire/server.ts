@@ -11,7 +11,6 @@ import { parseBoundedJson } from '../../lib/bounded-json.ts';
 import { readWhole } from '../../lib/bytes/read-whole.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { messageOf } from '../../lib/failure-message.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
 import { parseLine } from './channel.ts';
 import { NotLeader } from './client.ts';
@@ -249,5 +248,8 @@ function refusalFor(error: unknown): { status: number; body: object } {
   if (error instanceof NotLeader) return { status: 421, body: { leader: error.leader ?? null } };
   if (error instanceof EngineError)
     return { status: STATUS.get(error.kind) ?? 500, body: { kind: error.kind, message: error.message } };
-  return { status: 500, body: { kind: 'failed', message: messageOf(error) } };
+  return {
+    status: 500,
+    body: { kind: 'failed', message: 'the request failed unexpectedly: see the log of this manager' },
+  };
 }
