@@ -128,6 +128,6 @@ function readTarget(host: string | undefined): Target {
   try {
     return targetOf(host, process.env);
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
+    throw new UsageError(messageOf(error, ''));
   }
 }

@@ -43,7 +43,17 @@ function readIfThere(path: string): Buffer | undefined {
 }
 
 function endpointIn(text: string): { Host: string; SkipTLSVerify?: boolean } | undefined {
-  const { Endpoints } = JSON.parse(text) as { Endpoints?: { docker?: { Host?: unknown; SkipTLSVerify?: boolean } } };
-  const { Host, SkipTLSVerify = false } = Endpoints?.docker ?? {};
+  type Meta = { Endpoints?: { docker?: { Host?: unknown; SkipTLSVerify?: boolean } } } | null;
+  const { Host, SkipTLSVerify = false } = (parse(text) as Meta)?.Endpoints?.docker ?? {};
   return typeof Host === 'string' && Host !== '' ? { Host, SkipTLSVerify } : undefined;
+}
+
+/** Undefined for anything but JSON. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
 }

@@ -8,6 +8,8 @@ export type Target =
 /** The default address of `gantry daemon`. */
 export const DEFAULT_HOST = 'unix:///run/gantry/gantry.sock';
 
+const MAX_PORT = 65_535;
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
@@ -19,7 +21,8 @@ export function targetOf(host: string | undefined, environment: Environment): Ta
   const address = addressOf(host, environment);
   if (address.startsWith('unix://')) return { kind: 'unix', socketPath: address.slice('unix://'.length) };
   const tcp = /^tcp:\/\/(\[[^\]]+\]|[^:/]+)(?::(\d+))?\/?$/.exec(address);
-  if (tcp === null) throw new Error(`invalid host "${address}": expected unix:///path or tcp://host:port`);
+  if (tcp === null || Number(tcp[2] ?? 0) > MAX_PORT)
+    throw new Error(`invalid host "${address}": expected unix:///path or tcp://host:port`);
   const name = tcp[1]!.replace(/^\[(.*)\]$/, '$1');
   const isVerified = (environment.DOCKER_TLS_VERIFY ?? '') !== '';
   const context = isVerified ? undefined : contextEndpoint(environment);

@@ -29,11 +29,11 @@ export function messageOf(failure: unknown): string {
 /** Whether the name of a host could not be resolved. */
 export function isUnknownHost(error: Error): boolean {
   const { code = '', hostname } = error as SystemFailure;
-  return hostname !== undefined && NO_SUCH_HOST.has(code);
+  return hostname !== undefined && NO_SUCH_HOST.has(String(code));
 }
 
 type SystemFailure = Error &
-  Partial<Record<'code' | 'syscall' | 'path' | 'address' | 'hostname', string>> & { port?: number };
+  Partial<Record<'syscall' | 'path' | 'address' | 'hostname', string>> & { code?: string | number; port?: number };
 
 function systemMessage(error: Error): string | undefined {
   // A connection that was tried with several addresses has an error for each.

@@ -37,5 +37,5 @@ function isRedisPlace(text: string): boolean {
 }
 
 function isDecodable(text: string): boolean {
-  return text.replaceAll(/%[0-9a-f]{2}/gi, '').includes('%') === false;
+  return !text.replaceAll(/%[0-9a-f]{2}/gi, '').includes('%');
 }
