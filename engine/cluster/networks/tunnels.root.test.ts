@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
@@ -11,11 +13,19 @@ import { datagram, frame, packetOfFour, RawLink } from '@gantry/testing/networks
 const VXLAN_PORT = 5789;
 const VXLAN_FLAGS = 0x08;
 const STRANGER = '10.78.0.99';
+/** Listens on ports of all IPv6 addresses, as a manager does whose address is one; prints a line then. */
+const LISTEN = `
+const { createServer } = require('node:net');
+for (const port of [2377, 2378, 8086]) createServer((socket) => socket.end()).listen({ host: '::', ipv6Only: true, port });
+setTimeout(() => console.log('listening'), 0);`;
+/** The settings of all links but loopback that concern routers. */
+const ROUTERS = `cd /proc/sys/net/ipv6/conf; for link in *; do case $link in all|lo) continue;; esac
+  echo $link $(cat $link/accept_ra $link/autoconf $link/accept_redirects ../../ipv4/conf/$link/accept_redirects); done`;
 /** Prints the addresses, as `ip:port`, that accept a connection within three seconds. */
 const CONNECT = `
 const { connect } = require('node:net');
 for (const at of process.argv.slice(1)) {
-  const [host, port] = at.split(':');
+  const [, host, port] = /^(.*):(.*)$/.exec(at);
   const socket = connect({ host, port: Number(port) });
   const end = setTimeout(() => socket.destroy(), 3000);
   socket.on('connect', () => console.log(at)).on('error', () => undefined).on('connect', () => socket.destroy());
@@ -158,19 +168,48 @@ suite('the tunnels and ports of a cluster', { concurrency: false }, () => {
     assert.deepEqual([await sent(STRANGER), await sent(dataPathOf(one!))], [false, true]);
   });
 
-  for (const network of ['bridge', 'shut']) {
+  test('no link of an overlay accepts routers and redirects: in its containers, on the machine, and where it is bridged', async () => {
+    const fabrics = `for file in ${one!.engine.directory}/exec/overlay/*; do nsenter --net=$file sh -c '${ROUTERS}'; done`;
+    const links = {
+      container: await here!.inside('sh', '-c', ROUTERS),
+      machine: await one!.engine.onHost(['sh', '-c', ROUTERS]),
+      fabric: await one!.engine.onHost(['sh', '-c', fabrics]),
+    };
+
+    const believing = Object.entries(links).flatMap(([place, lines]) => {
+      const all = lines.trim().split('\n');
+      assert.ok(all.length > 1, `${place}: ${lines}`);
+      return all.filter((line) => !line.endsWith(' 0 0 0 0')).map((line) => `${place}: ${line.split(' ')[0]}`);
+    });
+    assert.deepEqual(believing, ['machine: default', 'machine: eth0']);
+  });
+
+  for (const [network, body] of [
+    ['bridge', undefined],
+    ['shut', undefined],
+    ['six', { EnableIPv6: true, IPAM: { Config: [{ Subnet: '10.6.0.0/24' }, { Subnet: 'fd00:6::/64' }] } }],
+    ['inner', { Internal: true, IPAM: { Config: [{ Subnet: '10.8.0.0/24' }] } }],
+  ] as const) {
     test(`a container of the network ${network} does not reach the ports of the cluster on its machine`, async () => {
       const { engine, ip } = one!;
+      if (body !== undefined) await engine.post('/networks/create', { Name: network, ...body });
       const HostConfig = { NetworkMode: 'host' };
       await engine.run(['httpd', '-f', '-p', '8080'], { HostConfig }, `control-${network}`);
+      const listening = spawn('nsenter', [`--net=${engine.netns}`, process.execPath, '-e', LISTEN], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      using _end = { [Symbol.dispose]: () => void listening.kill('SIGKILL') };
+      await once(listening.stdout, 'data');
       using box = await RawContainer.run(engine, network);
-      const ports = [2377, 2378, 8080];
-      const at = [ip, '172.17.0.1'].flatMap((host) => ports.map((port) => `${host}:${port}`));
+      const places = network === 'inner' ? [box.gateway] : [ip, '172.17.0.1'];
+      const at = [ip, ...places].flatMap((host) => [2377, 2378, 8080].map((port) => `${host}:${port}`));
+      const six = network === 'six' ? [2377, 2378, 8086].map((port) => `${box.gateway6}:${port}`) : [];
       await eventually('the control answers', async () => await engine.fetchText(8080));
 
-      const open = await box.inside(process.execPath, '-e', CONNECT, ...at);
+      const open = await box.inside(process.execPath, '-e', CONNECT, ...at, ...six);
 
-      assert.deepEqual(open.trim().split('\n').toSorted(), [`${ip}:8080`, '172.17.0.1:8080']);
+      const expected = [...places.map((host) => `${host}:8080`), ...six.slice(2)];
+      assert.deepEqual([...new Set(open.trim().split('\n'))].toSorted(), expected.toSorted());
       await engine.delete(`/containers/control-${network}?force=1`);
     });
   }

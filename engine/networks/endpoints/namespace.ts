@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 
 import { newNetns } from '../../host/namespaces.ts';
+import { ignoreRouters } from '../../host/network/link-settings.ts';
 import { changeLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import { hasCode } from '../../lib/errors.ts';
@@ -28,7 +29,7 @@ export function userNetns(): number {
 /** Index of the link in every namespace. */
 export const LOOPBACK = 1;
 
-/** As in dockerd: no IPv6, every user may bind every port, and `ping` needs no capability. Links decide about redirects. */
+/** As in dockerd: no IPv6, every user may bind every port, and `ping` needs no capability. */
 const SYSCTLS = {
   // Without IPv6 there is no duplicate address detection either, which takes a second.
   'ipv6/conf/all/disable_ipv6': '1',
@@ -46,4 +47,5 @@ export function prepareNetns(): void {
       if (!hasCode(error, 'ENOENT')) throw error; // a kernel without IPv6
     }
   }
+  ignoreRouters('default'); // also links that come later: of overlays, and those that plugins move here
 }
