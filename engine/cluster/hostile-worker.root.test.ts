@@ -98,6 +98,28 @@ suite('a worker that breaks the rules', { concurrency: false }, () => {
     assert.doesNotMatch(await output('inside', 'nslookup', 'bank'), /6\.6\.6\.6/);
     assert.match(await output('inside', 'nslookup', 'inside'), /Address.*172\./);
     await engine.delete('/containers/inside?force=1');
+    await engine.delete('/networks/private');
+  });
+
+  test('aliases of several lines, of 100 KB and of commands are left out, and the names of others stay', async () => {
+    const { engine } = manager!;
+    const { Id } = (await engine.post<{ Id: string }>('/networks/create', { Name: 'private' })).body;
+    await engine.run(['sleep', '1000'], { HostConfig: { NetworkMode: 'private' } }, 'inside');
+    await using session = await RawSession.open(worker!, manager!);
+    await session.hello();
+    const wicked = [`www\nname ${Id} zz 6.6.6.6 - bank`, 'evil\nquit', 'x'.repeat(100_000), 'a b', '%0Aquit', ''];
+
+    session.say(container({ name: 'far', aliases: [...wicked, 'fine'] }));
+
+    await session.heard(({ say }) => say === 'network');
+    await engine.run(['sleep', '1000'], { HostConfig: { NetworkMode: 'open' } }, 'beside');
+    await eventually('the alias that is one', async () => {
+      return /Address.*10\.0\./.test(await output('beside', 'nslookup', 'fine')) || undefined;
+    });
+    assert.doesNotMatch(await output('inside', 'nslookup', 'bank'), /6\.6\.6\.6/);
+    assert.match(await output('inside', 'nslookup', 'inside'), /Address.*172\./);
+    for (const name of ['inside', 'beside']) await engine.delete(`/containers/${name}?force=1`);
+    await engine.delete('/networks/private');
   });
 
   test('a message against the schema ends the session of its node, and changes nothing', async () => {

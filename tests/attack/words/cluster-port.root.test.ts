@@ -85,7 +85,7 @@ suite('answers of port 2377', { concurrency: false }, () => {
       for (const [index, answer] of all.entries()) {
         const [, text = ''] = answer.split('\r\n\r\n');
         assert.equal(internalWord(text), undefined, `${texts[index]!.slice(0, 300)}: ${text}`);
-        assert.doesNotMatch(answer, /^HTTP\/1\.1 200[^]*message|failed unexpectedly/, texts[index]);
+        assert.doesNotMatch(answer, /failed unexpectedly/, texts[index]!);
       }
       assert.ok(all.filter((answer) => /^HTTP\/1\.1 4\d\d /.test(answer)).length > 80, all.join('\n'));
     });
