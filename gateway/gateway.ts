@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 
 import type { RateLimiter } from '@gantry/limiter/limiter.ts';
 
+import type { NearestCallers } from './admin/nearest-callers.ts';
 import type { TopCallers } from './admin/top-callers.ts';
 import type { OpenDecisions } from './decisions/open-decisions.ts';
 import type { GatewayLog } from './log.ts';
@@ -31,6 +32,7 @@ export type Gateway = {
   /** The gateway is shutting down: connections are closed after their answer. */
   draining: boolean;
   readonly topCallers: TopCallers;
+  readonly nearestCallers: NearestCallers;
   readonly origins: LearnedOrigins;
   /** Bodies of requests and answers that wait for slow clients. */
   readonly heldBytes: HeldBytes;

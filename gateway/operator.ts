@@ -1,5 +1,6 @@
 import type { CallerState, LimitedCaller } from '@gantry/limiter/types.ts';
 
+import type { NearestCaller } from './admin/nearest-callers.ts';
 import type { TopCaller } from './admin/top-callers.ts';
 import type { Config } from './config/schema.ts';
 import type { Counts } from './metrics.ts';
@@ -17,6 +18,8 @@ export type Operator = {
   counts(): Promise<Counts>;
   /** The callers with the most requests in the last hour. */
   top(): Promise<TopCaller[]>;
+  /** The callers nearest to their primary limits. */
+  nearest(): Promise<NearestCaller[]>;
 };
 
 /** A gateway as its operator sees it, of one process or of several. Disposing drains it. */

@@ -3,6 +3,7 @@ import { RateLimiter } from '@gantry/limiter/limiter.ts';
 import { ForeignValue } from '@gantry/limiter/redis/wire.ts';
 import type { RefusalNote } from '@gantry/limiter/types.ts';
 
+import { NearestCallers } from './admin/nearest-callers.ts';
 import { TopCallers } from './admin/top-callers.ts';
 import { overriddenRules, rulesFrom } from './config/rules.ts';
 import type { Config } from './config/schema.ts';
@@ -77,6 +78,7 @@ export async function startGateway(
     endElsewhere: others?.ended,
     pipelined: 0,
     topCallers: undo.use(new TopCallers()),
+    nearestCallers: new NearestCallers(),
   };
   undo.defer(async () => await gateway.upstream.pool.destroy());
   undo.defer(async () => await gateway.policy.introspection?.close());
@@ -94,9 +96,13 @@ export async function startGateway(
         ...(gateway.policy.introspection?.limitsOf(key) ?? []),
       ],
       content: async (key, count) => await store.chargeContent(key, count, limiter.rules),
-      forgive: async (key) => await limiter.forgive(key),
+      forgive: async (key) => {
+        await limiter.forgive(key);
+        gateway.nearestCallers.forget(key);
+      },
       counts: async () => gateway.counts,
       top: async () => gateway.topCallers.list(),
+      nearest: async () => gateway.nearestCallers.list(),
     },
     noteRefusal: (note) => limiter.noteRefusal(note),
     endDecision: ({ token, seconds }) => void gateway.openDecisions.end(token, seconds),

@@ -1,4 +1,5 @@
 import { type Counts, RESPONSE_SECONDS } from '../metrics.ts';
+import type { NearestCaller } from './nearest-callers.ts';
 
 type Labels = Readonly<Record<string, string>>;
 type Sample = readonly [labels: Labels, value: number];
@@ -6,7 +7,7 @@ type Sample = readonly [labels: Labels, value: number];
 const PREFIX = 'gantry_gateway';
 
 /** The counts in the text format of Prometheus. */
-export function prometheusText(counts: Counts): string {
+export function prometheusText(counts: Counts, nearest: readonly NearestCaller[] = []): string {
   const { limiter } = counts;
   return [
     metric('responses_total', 'counter', 'Answers sent to clients.', [
@@ -53,6 +54,12 @@ export function prometheusText(counts: Counts): string {
     ),
     metric('connections_open', 'gauge', 'Open connections of clients.', [[{}, counts.openConnections]]),
     metric('requests_under_way', 'gauge', 'Requests without a complete answer.', [[{}, counts.underWay]]),
+    metric(
+      'caller_used_ratio',
+      'gauge',
+      'Used share of a primary limit, of the callers of this gateway that are nearest to theirs.',
+      nearest.map(({ key, resource, ratio }): Sample => [{ caller: key, resource }, ratio]),
+    ),
     histogram(
       'upstream_response_seconds',
       'Time from the dispatch of a request to the upstream until its answer has ended.',
@@ -92,6 +99,11 @@ function byClass(values: Readonly<Record<string, number>>, from: string): Sample
 }
 
 function labelText(labels: Labels): string {
-  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${value}"`);
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${value.replaceAll(/[\\"\n]/g, escapeOf)}"`);
   return pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
+}
+
+/** An id may hold any character. */
+function escapeOf(character: string): string {
+  return character === '\n' ? String.raw`\n` : `\\${character}`;
 }

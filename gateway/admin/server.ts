@@ -181,7 +181,7 @@ function objectIn(body: string): Readonly<Record<string, unknown>> {
 function metricsOf(operator: Operator): Handle {
   return async () => ({
     status: 200,
-    body: prometheusText(await operator.counts()),
+    body: prometheusText(await operator.counts(), await operator.nearest()),
     type: 'text/plain; version=0.0.4',
   });
 }

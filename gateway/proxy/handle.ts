@@ -164,6 +164,7 @@ function admit(exchange: Exchange, endpoint: Endpoint, next: Step, points?: numb
 function applyDecision(exchange: Exchange, decision: Decision, next: Step): void | Promise<void> {
   exchange.decision = decision;
   exchange.gateway.topCallers.note(exchange.caller.key, decision.allowed);
+  exchange.gateway.nearestCallers.note(decision);
   if (!decision.allowed) {
     exchange.gateway.log.refusal(decision);
     answerRefusal(exchange, decision);

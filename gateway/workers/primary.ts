@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { CallerState, LimitedCaller, LimitRules, RefusalNote } from '@gantry/limiter/types.ts';
 
+import { type NearestCaller, nearestOf } from '../admin/nearest-callers.ts';
 import { type TopCaller, topOf } from '../admin/top-callers.ts';
 import { type ListenAddress, listenAddresses } from '../config/listen.ts';
 import { overriddenRules, rulesFrom } from '../config/rules.ts';
@@ -139,6 +140,10 @@ class Workers implements Operator {
 
   async top(): Promise<TopCaller[]> {
     return topOf(((await this.#ofAll('top', undefined)) as TopCaller[][]).flat());
+  }
+
+  async nearest(): Promise<NearestCaller[]> {
+    return nearestOf(((await this.#ofAll('nearest', undefined)) as NearestCaller[][]).flat());
   }
 
   #put(config: Config): void {

@@ -35,6 +35,7 @@ const channel: Channel = new Channel(process as Port, {
   content: async ({ key, count }: { key: string; count: number }) => await running?.operator.content(key, count),
   forgive: async (key: string) => await running?.operator.forgive(key),
   top: async () => await running?.operator.top(),
+  nearest: async () => await running?.operator.nearest(),
   counts: async () => await running?.operator.counts(),
   drain: async () => await running?.[Symbol.asyncDispose](),
 });
