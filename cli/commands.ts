@@ -286,6 +286,16 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'Leave the cluster',
     load: async () => (await import('./cluster/swarm.ts')).leaveSwarm,
   },
+  'swarm unlock': {
+    section: 'Cluster',
+    summary: 'Unlock this manager by the key of the cluster',
+    load: async () => (await import('./cluster/swarm.ts')).unlockSwarm,
+  },
+  'swarm unlock-key': {
+    section: 'Cluster',
+    summary: 'Show the key that unlocks managers, or change it',
+    load: async () => (await import('./cluster/swarm.ts')).showUnlockKey,
+  },
   'swarm update': {
     section: 'Cluster',
     summary: 'Change settings of the cluster',

@@ -76,6 +76,8 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
       join: 'swarm join',
       'join-token': 'swarm join-token',
       leave: 'swarm leave',
+      unlock: 'swarm unlock',
+      'unlock-key': 'swarm unlock-key',
       update: 'swarm update',
     },
   },

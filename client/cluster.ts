@@ -11,6 +11,7 @@ export type SwarmSpec = {
   Raft: Record<string, number>;
   Dispatcher: { HeartbeatPeriod: number };
   CAConfig: { NodeCertExpiry: number };
+  EncryptionConfig?: { AutoLockManagers: boolean };
   [more: string]: unknown;
 };
 export type SwarmWire = Dated & { Spec: SwarmSpec; JoinTokens: { Worker: string; Manager: string } };
@@ -127,6 +128,19 @@ export async function updateSwarm(
   query: Query = {},
 ): Promise<void> {
   await engine.call('POST', '/swarm/update', { query: { version: Version.Index, ...query }, body: Spec });
+}
+
+/** First version of the API that has unlock keys. */
+const UNLOCK_SINCE = '1.25';
+
+/** GET /swarm/unlockkey. Empty: managers are not locked. */
+export async function unlockKey(engine: Connection): Promise<string> {
+  return (await engine.call<{ UnlockKey: string }>('GET', '/swarm/unlockkey', { version: UNLOCK_SINCE })).UnlockKey;
+}
+
+/** POST /swarm/unlock. */
+export async function unlockSwarm(engine: Connection, key: string): Promise<void> {
+  await engine.call('POST', '/swarm/unlock', { body: { UnlockKey: key }, version: UNLOCK_SINCE });
 }
 
 /** GET /nodes. */

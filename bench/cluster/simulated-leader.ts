@@ -48,9 +48,10 @@ export class SimulatedLeader implements AsyncDisposable {
       node: NODE,
       identity: () => ({ certificate: '', key: '' }),
       dataKey: async () => await Promise.resolve(Buffer.alloc(32)),
+      knownDataKey: () => undefined,
       resign: async () => await Promise.resolve(),
     };
-    this.#feed = new Feed(this.#parts);
+    this.#feed = new Feed({ ...this.#parts, open: (cluster) => cluster });
     this.#maintenance = new EtcdMaintenance(this.#parts, {
       quotaBytes: QUOTA_BYTES,
       spareBytes: SPARE_BYTES,

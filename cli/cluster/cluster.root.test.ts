@@ -8,7 +8,7 @@ suite('swarm, node, service and task', { concurrency: false }, () => {
   let all: ClusterHosts;
   let [one, two]: ClusterHost[] = [];
   before(async () => {
-    all = await ClusterHosts.start(2);
+    all = await ClusterHosts.start(2, { version: '1.25' });
     [one, two] = all.hosts;
   });
   after(async () => await all[Symbol.asyncDispose]());
@@ -27,6 +27,14 @@ suite('swarm, node, service and task', { concurrency: false }, () => {
     assert.notEqual(await on(one, 'swarm', 'join-token', '-q', '--rotate', 'worker'), token);
 
     await one!.node('host2', ({ Status }) => Status.State === 'ready');
+    const [key = ''] = /SWMKEY-1-\S+/.exec(await on(one, 'swarm', 'update', '--autolock', 'true')) ?? [];
+    assert.equal(await on(one, 'swarm', 'unlock-key', '-q'), key);
+    const rotated = await on(one, 'swarm', 'unlock-key', '-q', '--rotate');
+    assert.match(rotated, /^SWMKEY-1-/);
+    assert.notEqual(rotated, key);
+    assert.match((await refused(one!.engine, 'swarm', 'unlock')).stderr, /swarm is not locked/);
+    assert.equal(await on(one, 'swarm', 'update', '--autolock', 'false'), 'Swarm updated.');
+    assert.match((await refused(one!.engine, 'swarm', 'unlock-key')).stderr, /no unlock key is set/);
     const rows = await on(
       one,
       'node',

@@ -1,8 +1,11 @@
+import { text } from 'node:stream/consumers';
+
 import * as cluster from '@gantry/client/cluster.ts';
 import { info } from '@gantry/client/system.ts';
 
 import { command, type Context, type Given } from '../command-line/command.ts';
-import { UsageError } from '../exit-codes.ts';
+import { EXIT, Exit, UsageError } from '../exit-codes.ts';
+import { ask } from '../output/ask.ts';
 
 const DEFAULT_LISTEN = '0.0.0.0:2377';
 const ADDRESSES = {
@@ -19,7 +22,6 @@ const ADDRESSES = {
   'listen-addr': { kind: 'text', value: 'ADDRESS', initial: DEFAULT_LISTEN, help: 'Where it listens' },
 } as const;
 const SPEC = {
-  autolock: { kind: 'boolean', help: '', refused: 'API 1.24 does not have it' },
   'cert-expiry': { kind: 'duration', help: 'How long certificates of nodes count' },
   'dispatcher-heartbeat': { kind: 'duration', help: 'How often nodes are heard' },
   'max-snapshots': { kind: 'integer', help: 'Further snapshots that etcd keeps' },
@@ -33,6 +35,7 @@ export const initSwarm = command({
   flags: {
     ...ADDRESSES,
     ...SPEC,
+    autolock: { kind: 'boolean', help: 'Managers need a key after a restart' },
     'data-path-port': { kind: 'integer', help: 'UDP port of the traffic between tasks, on all nodes: 1024 to 49151' },
     'force-new-cluster': { kind: 'boolean', help: 'Go on alone with the records of this manager' },
   },
@@ -44,11 +47,12 @@ export const initSwarm = command({
       DataPathAddr: flags['data-path-addr'] ?? '',
       DataPathPort: flags['data-path-port'] ?? 0,
       ForceNewCluster: flags['force-new-cluster'],
-      Spec: applySwarmFlags({}, flags),
+      Spec: applySwarmFlags({}, { ...flags, autolock: flags.autolock ? 'true' : undefined }),
     });
     console.log(`Swarm initialized: current node (${node}) is now a manager.\n`);
     await printJoin(context, 'worker');
     console.log("\nTo add a manager to this swarm, run 'gantry swarm join-token manager' and follow the instructions.");
+    if (flags.autolock) await printUnlock(context);
   },
 });
 
@@ -104,16 +108,58 @@ export const leaveSwarm = command({
 export const updateSwarm = command({
   words: '',
   count: [0, 0],
-  flags: SPEC,
-  run: async ({ connection }, _words, flags) => {
+  flags: {
+    ...SPEC,
+    autolock: { kind: 'text', value: 'true|false', help: 'Whether managers need a key after a restart' },
+  },
+  run: async (context, _words, flags) => {
+    const { connection } = context;
+    if (!['true', 'false', undefined].includes(flags.autolock)) throw new UsageError('--autolock is true or false');
     const { Version, Spec } = await cluster.inspectSwarm(connection);
     await cluster.updateSwarm(connection, { Version, Spec: applySwarmFlags(Spec, flags) as cluster.SwarmSpec });
     console.log('Swarm updated.');
+    if (flags.autolock === 'true') await printUnlock(context);
+  },
+});
+
+export const unlockSwarm = command({
+  words: '',
+  count: [0, 0],
+  flags: {},
+  about: 'The key is read from the terminal, or from stdin.',
+  run: async ({ connection }) => {
+    const key = process.stdin.isTTY ? await ask('Please enter unlock key: ', true) : await text(process.stdin);
+    await cluster.unlockSwarm(connection, key.trim());
+  },
+});
+
+export const showUnlockKey = command({
+  words: '',
+  count: [0, 0],
+  flags: {
+    quiet: { kind: 'boolean', short: 'q', help: 'Only the key' },
+    rotate: { kind: 'boolean', help: 'A new one; managers that took it refuse the old one' },
+  },
+  run: async (context, _words, { quiet, rotate }) => {
+    const { connection } = context;
+    if (rotate) {
+      const swarm = await cluster.inspectSwarm(connection);
+      if (swarm.Spec.EncryptionConfig?.AutoLockManagers !== true) {
+        throw new Exit(EXIT.failed, 'cannot rotate because autolock is not turned on');
+      }
+      await cluster.updateSwarm(connection, swarm, { rotateManagerUnlockKey: true });
+      if (!quiet) console.log('Successfully rotated manager unlock key.');
+    }
+    if (!quiet) return await printUnlock(context);
+    console.log(await knownUnlockKey(context));
   },
 });
 
 /** A specification with what the flags say of it. */
-function applySwarmFlags(spec: Partial<cluster.SwarmSpec>, flags: Given<typeof SPEC>): Partial<cluster.SwarmSpec> {
+function applySwarmFlags(
+  spec: Partial<cluster.SwarmSpec>,
+  flags: Given<typeof SPEC> & { autolock?: string | undefined },
+): Partial<cluster.SwarmSpec> {
   return {
     ...spec,
     Orchestration: {
@@ -126,6 +172,7 @@ function applySwarmFlags(spec: Partial<cluster.SwarmSpec>, flags: Given<typeof S
     },
     Dispatcher: { ...spec.Dispatcher!, ...omitUndefined({ HeartbeatPeriod: flags['dispatcher-heartbeat'] }) },
     CAConfig: { ...spec.CAConfig!, ...omitUndefined({ NodeCertExpiry: flags['cert-expiry'] }) },
+    ...(flags.autolock === undefined ? {} : { EncryptionConfig: { AutoLockManagers: flags.autolock === 'true' } }),
   };
 }
 
@@ -138,6 +185,22 @@ async function printJoin({ connection }: Context, role: 'worker' | 'manager'): P
   const [swarm, node] = await Promise.all([cluster.inspectSwarm(connection), cluster.inspectNode(connection, NodeID)]);
   console.log(`To add a ${role} to this swarm, run the following command:\n`);
   console.log(`    gantry swarm join --token ${tokenOf(swarm, role)} ${node.ManagerStatus?.Addr ?? ''}`);
+}
+
+async function printUnlock(context: Context): Promise<void> {
+  const key = await knownUnlockKey(context);
+  console.log(`
+To unlock a swarm manager after it restarts, run "gantry swarm unlock" and provide the following key:
+
+    ${key}
+
+Remember to store this key in a password manager: without it you will not be able to restart the manager.`);
+}
+
+async function knownUnlockKey({ connection }: Context): Promise<string> {
+  const key = await cluster.unlockKey(connection);
+  if (key === '') throw new Exit(EXIT.failed, 'no unlock key is set');
+  return key;
 }
 
 function tokenOf({ JoinTokens }: cluster.SwarmWire, role: 'worker' | 'manager'): string {

@@ -1,11 +1,10 @@
-import { createInterface } from 'node:readline/promises';
-import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 
 import { logIn } from '@gantry/client/images.ts';
 
 import { command } from '../command-line/command.ts';
 import { EXIT, Exit, UsageError } from '../exit-codes.ts';
+import { ask } from '../output/ask.ts';
 import { visible } from '../output/escape.ts';
 import { eraseLogin, keyOf, readLogin, storeLogin } from './docker-config.ts';
 
@@ -70,18 +69,4 @@ async function completed({ username, password }: Given, server: string): Promise
   const secret = password ?? (await ask('Password: ', true));
   if (name === '' || secret === '') throw new Exit(EXIT.failed, 'a name and a password are required');
   return { username: name, password: secret };
-}
-
-async function ask(question: string, isSecret = false): Promise<string> {
-  process.stderr.write(question);
-  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const input = createInterface({ input: process.stdin, output: isSecret ? silent : process.stderr, terminal: true });
-  try {
-    const { promise, reject } = Promise.withResolvers<never>();
-    input.once('SIGINT', () => reject(new Exit(130)));
-    return await Promise.race([input.question(''), promise]);
-  } finally {
-    input.close();
-    if (isSecret) process.stderr.write('\n');
-  }
 }

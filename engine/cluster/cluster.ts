@@ -1,9 +1,12 @@
 import type { Engine } from '../engine.ts';
 import { DEFAULT_VXLAN_PORT } from '../host/network/vxlan.ts';
+import { settlesWithin } from '../lib/clock.ts';
 import { EngineError } from '../lib/errors.ts';
+import { messageOf } from '../lib/failure-message.ts';
 import type { ClosedPort } from '../networks/bridge/rules/ruleset.ts';
 import type { ClusterNetworks } from '../networks/overlay/cluster-networks.ts';
 import type { AgentNeeds } from './agent/needs.ts';
+import { parseUnlockKey } from './keys/unlock-key.ts';
 import {
   advertiseAddress,
   dataPathAddress,
@@ -13,7 +16,7 @@ import {
   type Address,
 } from './membership/addresses.ts';
 import type { DescriptionNeeds } from './membership/description.ts';
-import { MemberFolder } from './membership/identity.ts';
+import { MemberFolder, type Identity } from './membership/identity.ts';
 import { initCluster, forceNewCluster, type InitRequest } from './membership/init.ts';
 import { joinCluster } from './membership/join.ts';
 import type { Manager } from './membership/manager.ts';
@@ -36,6 +39,12 @@ const WORKER =
   "This node is not a swarm manager. Worker nodes can't be used to view or modify cluster state. Please run this command on a manager node or promote the current node to a manager.";
 const INSIDE =
   'This node is already part of a swarm. Use "docker swarm leave" to leave this swarm and join another one.';
+/** dockerd's words. */
+export const LOCKED =
+  'Swarm is encrypted and needs to be unlocked before it can be used. Please use "docker swarm unlock" to unlock it.';
+const LEAVE_LOCKED = 'Swarm is encrypted and locked. Please unlock it first or use `--force` to ignore this message.';
+/** The first of several locked managers finds no quorum. */
+const UNLOCK_TIMEOUT_SECONDS = 5;
 const LEAVE_TIMEOUT_MS = 5000;
 /** Links made by engines: their addresses are not reachable from other machines. */
 const OF_NETWORKS = /^(?:br-|docker|gantry|veth)/;
@@ -49,17 +58,23 @@ export class Cluster implements AsyncDisposable {
   /** Folder of the present membership, or of the last attempt. */
   #folder: MemberFolder;
   #member: Member | undefined;
+  #locked: Identity | undefined;
   /** An init or join under way: ends with the daemon too. */
   #underWay: AsyncDisposable | undefined;
 
   constructor(needs: Needs) {
     this.#needs = needs;
-    this.#folder = new MemberFolder(needs.config.dataRoot);
+    this.#folder = new MemberFolder(needs.config);
   }
 
   /** Undefined outside of a cluster. */
   get member(): Member | undefined {
     return this.#member;
+  }
+
+  /** The identity, without its key, of a manager that waits for its unlock key. */
+  get locked(): Identity | undefined {
+    return this.#locked;
   }
 
   /** Resumes the membership of the last daemon; removes what an interrupted attempt left. */
@@ -71,9 +86,38 @@ export class Cluster implements AsyncDisposable {
       this.#removeFiles();
       return;
     }
+    this.#folder.settle();
+    if (this.#folder.isLocked) {
+      this.#needs.log.warn('this manager is locked: its containers go on, and "swarm unlock" makes it one again');
+      this.#locked = identity;
+      return await endLeftEtcd(this.#memberNeeds);
+    }
+    this.#member = new Member(this.#memberNeeds, identity);
+    await this.#member.resume();
+  }
+
+  /** Goes on as a manager. Throws `unauthorized` for another key. */
+  async unlock(text: string): Promise<void> {
+    using _lock = await this.#needs.locks.hold('the cluster');
+    if (this.#locked === undefined) {
+      this.manager();
+      throw new EngineError('conflict', 'swarm is not locked');
+    }
+    const identity = this.#folder.unlock(parseUnlockKey(text));
+    if (identity === undefined) {
+      throw new EngineError('unauthorized', 'swarm could not be unlocked: invalid key provided');
+    }
     const member = new Member(this.#memberNeeds, identity);
+    try {
+      await member.resume();
+    } catch (error) {
+      await member[Symbol.asyncDispose]();
+      this.#folder.lockAgain();
+      throw new EngineError('failed', `swarm component could not be started: ${messageOf(error)}`, { cause: error });
+    }
     this.#member = member;
-    await member.resume();
+    this.#locked = undefined;
+    await settlesWithin(member.welcomed, UNLOCK_TIMEOUT_SECONDS, this.#needs.clock);
   }
 
   /** The id of the new node. */
@@ -82,7 +126,8 @@ export class Cluster implements AsyncDisposable {
   ): Promise<string> {
     using _lock = await this.#needs.locks.hold('the cluster');
     if (this.#member !== undefined && request.force) return await this.#forceNew(this.#member);
-    if (this.#member !== undefined) throw new EngineError('notInCluster', INSIDE);
+    if (this.#locked !== undefined && request.force) throw new EngineError('notInCluster', WORKER);
+    this.#refuseInside();
     this.#beginFolder();
     this.#member = await initCluster(this.#memberNeeds, {
       ...this.#resolve(request),
@@ -96,7 +141,7 @@ export class Cluster implements AsyncDisposable {
 
   async join(request: JoinRequest): Promise<void> {
     using _lock = await this.#needs.locks.hold('the cluster');
-    if (this.#member !== undefined) throw new EngineError('notInCluster', INSIDE);
+    this.#refuseInside();
     this.#beginFolder();
     this.#member = await joinCluster(this.#memberNeeds, { ...request, ...this.#resolve(request) });
     this.#closePorts();
@@ -105,12 +150,14 @@ export class Cluster implements AsyncDisposable {
   /** Without `force` a manager stays. A node that cannot tell the others leaves too: nothing of the cluster stays here. */
   async leave(force: boolean): Promise<void> {
     using _lock = await this.#needs.locks.hold('the cluster');
-    const member = this.#member;
+    const locked = this.#locked;
+    if (locked !== undefined && !force) throw new EngineError('notInCluster', LEAVE_LOCKED);
+    const member = this.#member ?? (locked === undefined ? undefined : new Member(this.#memberNeeds, locked));
     if (member === undefined) throw new EngineError('notInCluster', 'This node is not part of a swarm');
     if (!force && member.manager !== undefined) throw new EngineError('notInCluster', leaveWarning(member.manager));
     await member.endTasks();
     try {
-      if (member.identity.managers.some(({ id }) => id !== member.identity.nodeId))
+      if (locked === undefined && member.identity.managers.some(({ id }) => id !== member.identity.nodeId))
         await member.sayGoodbye(LEAVE_TIMEOUT_MS);
     } catch (error) {
       this.#needs.log.warn({ err: error }, 'the node leaves its cluster, but could not tell it');
@@ -121,6 +168,7 @@ export class Cluster implements AsyncDisposable {
     this.#needs.engine().networks.overlays.attachments.use(undefined);
     this.#needs.engine().networks.overlays.keepOnly([]);
     this.#member = undefined;
+    this.#locked = undefined;
     this.#closePorts();
   }
 
@@ -158,8 +206,9 @@ export class Cluster implements AsyncDisposable {
     return (this.#member?.identity ?? this.#folder.read())?.tunnelPort ?? DEFAULT_VXLAN_PORT;
   }
 
-  /** Throws on workers and outside of a cluster. */
+  /** Throws on workers, locked managers and outside of a cluster. */
   manager(): Manager {
+    if (this.#locked !== undefined) throw new EngineError('notInCluster', LOCKED);
     if (this.#member === undefined) throw new EngineError('notInCluster', OUTSIDE);
     const { manager } = this.#member;
     if (manager === undefined) throw new EngineError('notInCluster', WORKER);
@@ -178,6 +227,10 @@ export class Cluster implements AsyncDisposable {
     await this.#member?.[Symbol.asyncDispose]();
   }
 
+  #refuseInside(): void {
+    if ((this.#member ?? this.#locked) !== undefined) throw new EngineError('notInCluster', INSIDE);
+  }
+
   #closePorts(): void {
     this.#needs.engine().networks.closePorts();
   }
@@ -192,7 +245,7 @@ export class Cluster implements AsyncDisposable {
     if (this.#folder.exists && !this.#removeFiles()) {
       throw new EngineError('failed', 'files of an earlier cluster could not be removed from this node: see its log');
     }
-    this.#folder = new MemberFolder(this.#needs.config.dataRoot);
+    this.#folder = new MemberFolder(this.#needs.config);
   }
 
   /** Logs a failure: the next init, join or start of the daemon tries again. */

@@ -1,6 +1,8 @@
 import { Type, type Static } from 'typebox';
 
-import type { Cluster } from './cluster.ts';
+import { LOCKED, type Cluster } from './cluster.ts';
+import { readAddress } from './membership/addresses.ts';
+import type { Identity } from './membership/identity.ts';
 import type { Member } from './membership/member.ts';
 import { presentCluster } from './swarm/present.ts';
 
@@ -22,12 +24,15 @@ export const SwarmInfo = Type.Object({
 type SwarmInfo = Static<typeof SwarmInfo>;
 
 /** Presents this node's membership without asking other nodes. */
-export async function swarmInfo({ member }: Cluster): Promise<SwarmInfo> {
+export async function swarmInfo({ locked, member }: Cluster): Promise<SwarmInfo> {
+  if (locked !== undefined) {
+    return { ...OUTSIDE, NodeAddr: addressOf(locked), LocalNodeState: 'locked', Error: LOCKED };
+  }
   if (member === undefined) return OUTSIDE;
   const { identity, manager, problem } = member;
   return {
     NodeID: identity.nodeId,
-    NodeAddr: identity.advertise.slice(0, identity.advertise.lastIndexOf(':')).replaceAll(/[[\]]/g, ''),
+    NodeAddr: addressOf(identity),
     LocalNodeState: stateOf(member),
     ControlAvailable: manager !== undefined,
     Error: problem,
@@ -46,10 +51,15 @@ const OUTSIDE = {
 };
 
 /** The header `Swarm` of `/_ping`. */
-export function swarmState({ member }: Cluster): string {
+export function swarmState({ locked, member }: Cluster): string {
+  if (locked !== undefined) return 'locked';
   if (member === undefined) return OUTSIDE.LocalNodeState;
   const state = stateOf(member);
   return state === 'active' ? `active/${member.manager === undefined ? 'worker' : 'manager'}` : state;
+}
+
+function addressOf({ advertise }: Identity): string {
+  return readAddress(advertise).ip;
 }
 
 function stateOf({ identity, manager }: Member): string {

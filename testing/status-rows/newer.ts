@@ -181,8 +181,8 @@ export const newerRows = {
     ],
   },
   'POST /swarm/unlock': {
-    statuses: [200, 409, 500, 503],
-    never: { 200: OF_MEMBERS, 409: OF_MEMBERS },
+    statuses: [200, 401, 409, 500, 503],
+    never: { 200: OF_MEMBERS, 401: OF_MEMBERS, 409: OF_MEMBERS },
     cases: [
       [400, 'it came with 1.25', '/v1.24/swarm/unlock'],
       [503, 'the node is in no cluster', '/swarm/unlock', { body: { UnlockKey: 'x' } }],

@@ -4,6 +4,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
 import type { KeyValue, Op } from '../etcd/messages.ts';
 import { keyOf, LEADER_KEY, SEQUENCE_KEY } from '../state/keys.ts';
+import type { ClusterRecord } from '../state/records.ts';
 import type { Change } from '../state/view.ts';
 
 const MAX_OPS = 1000;
@@ -14,6 +15,9 @@ const RETRY_DELAY_MS = 50;
 
 /** Codes of refusals: of a request that no repetition mends, and of one for which there is no room. */
 const [INVALID, EXHAUSTED] = [3, 8];
+
+/** Encrypts what etcd gets of the cluster's record. */
+type Seal = (cluster: ClusterRecord) => ClusterRecord;
 
 /** Another manager leads, or none can: nothing more may be written. */
 export class LeadershipLost extends EngineError {
@@ -39,11 +43,18 @@ export class Batches {
   readonly #clock: Clock;
   readonly #leaderRevision: number;
   readonly #leaseMs: number;
+  readonly #seal: Seal;
   #sequenceRevision: number;
   #number = 0;
 
   /** `leaderRevision`: that of the transaction which made this node the leader, and put the first number of a batch. */
-  constructor(etcd: Etcd, clock: Clock, { leaderRevision, leaseMs }: { leaderRevision: number; leaseMs: number }) {
+  constructor(
+    etcd: Etcd,
+    clock: Clock,
+    { leaderRevision, leaseMs }: { leaderRevision: number; leaseMs: number },
+    seal: Seal = (cluster) => cluster,
+  ) {
+    this.#seal = seal;
     this.#etcd = etcd;
     this.#clock = clock;
     this.#leaderRevision = leaderRevision;
@@ -60,7 +71,7 @@ export class Batches {
     stored: (revision: number, changes: readonly Change[]) => void,
   ): Promise<void> {
     let isFirst = true;
-    for (const batch of split(changes)) {
+    for (const batch of split(changes, this.#seal)) {
       const ops = batch.map(({ op }) => op);
       const revision = await this.#storeOne(ops, isFirst);
       isFirst = false;
@@ -120,11 +131,11 @@ function lastOf(error: EtcdError): EngineError {
 
 type Part = Readonly<{ op: Op; change: Change }>;
 
-function* split(changes: IteratorObject<Change>): Generator<Part[], void> {
+function* split(changes: IteratorObject<Change>, seal: Seal): Generator<Part[], void> {
   let batch: Part[] = [];
   let bytes = 0;
   for (const change of changes) {
-    const op = opOf(change);
+    const op = opOf(change, seal);
     const size = 'put' in op ? op.put.length + op.value.length : op.delete.length;
     if (batch.length > 0 && (batch.length >= MAX_OPS || bytes + size > MAX_BYTES)) {
       yield batch;
@@ -137,9 +148,10 @@ function* split(changes: IteratorObject<Change>): Generator<Part[], void> {
   if (batch.length > 0) yield batch;
 }
 
-function opOf({ kind, id, record }: Change): Op {
-  const key = keyOf(kind, id);
-  if (record === undefined) return { delete: key };
+function opOf(change: Change, seal: Seal): Op {
+  const key = keyOf(change.kind, change.id);
+  if (change.record === undefined) return { delete: key };
+  const record = change.kind === 'cluster' ? seal(change.record) : change.record;
   const { version: _version, ...stored } = record as typeof record & { version?: number };
   return { put: key, value: JSON.stringify(stored) };
 }

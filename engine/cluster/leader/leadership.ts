@@ -8,6 +8,7 @@ import { signExternally } from '../ca/external.ts';
 import { newClusterId } from '../ca/token.ts';
 import { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { Etcd } from '../etcd/gateway.ts';
+import { sealCluster } from '../keys/sealed-cluster.ts';
 import { LogBroker } from '../logs/broker.ts';
 import { dropAttachments } from '../networks/attachments.ts';
 import { NetworkPush } from '../networks/push.ts';
@@ -38,6 +39,8 @@ type LeadershipNeeds = Pick<Engine, 'background' | 'clock' | 'log'> &
     identity: () => Readonly<{ certificate: string; key: string }>;
     /** The key of secrets and configs. */
     dataKey: () => Promise<Buffer>;
+    /** The key of secrets and configs, if this manager has it. */
+    knownDataKey: () => Buffer | undefined;
     /** Gives leadership up to another manager. */
     resign: () => Promise<void>;
   }>;
@@ -60,7 +63,7 @@ export class Leadership implements AsyncDisposable {
   constructor(needs: LeadershipNeeds, elected: Elected, lost: (reason: LeadershipLost) => void) {
     const { etcd, clock, log, replica } = needs;
     this.#needs = needs;
-    const batches = new Batches(etcd, clock, elected);
+    const batches = new Batches(etcd, clock, elected, (cluster) => sealCluster(cluster, needs.knownDataKey));
     this.turns = new Turns({ batches, replica, clock, log, decisions: () => decisionsOver(replica, log) }, lost);
     // First: a node knows a network when it gets the first task in it.
     this.#networks = new NetworkPush(needs);
@@ -80,6 +83,7 @@ export class Leadership implements AsyncDisposable {
 
   /** A write of the API. Throws `NotLeader` where another leader may do it, as nothing has been stored. */
   async write<N extends WriteName>({ write, args }: Write<N>): Promise<{ result: WriteResult<N>; revision: number }> {
+    if (write === 'updateCluster') await this.#needs.dataKey(); // a record with locked managers is encrypted
     const operation = WRITES[write];
     const before = new Set(this.#needs.replica.all('node').map(({ id }) => id));
     const done = await this.#stored((draft, now) => operation(draft, args, now));

@@ -116,6 +116,7 @@ class Leading implements AsyncDisposable {
       ...{ background: this.#background, clock: this.clock, log, replica: this.replica },
       etcd: this.etcd as unknown as Etcd,
       turns: { write: async <T>(work: Work<T>) => await Promise.resolve(this.#write(work)) } as unknown as Turns,
+      knownDataKey: () => undefined,
       greetAgain: (id) => this.greetedAgain.push(id),
     });
   }

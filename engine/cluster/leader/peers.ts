@@ -18,6 +18,8 @@ type Needs = Pick<Engine, 'background' | 'clock' | 'log'> &
     etcd: Etcd;
     replica: Replica;
     turns: Turns;
+    /** The key of secrets and configs, if this manager has it. */
+    knownDataKey: () => Buffer | undefined;
     /** Ends the session of a node, which is greeted anew, and told what it is now. */
     greetAgain: (node: string) => void;
   }>;
@@ -55,7 +57,7 @@ export class Peers implements Disposable {
   async add(node: string, { address, url, publicKey }: Request): Promise<PeerAnswer> {
     const turn = await this.#takeTurn(node);
     try {
-      const { clock, etcd, replica, turns } = this.#needs;
+      const { clock, etcd, knownDataKey, replica, turns } = this.#needs;
       const cluster = clusterOf(replica);
       const certificate = peerCertificate(cluster, node, new URL(url).hostname, publicKey, clock.now());
       const { id, members } = await this.#retried(async () => {
@@ -71,7 +73,10 @@ export class Peers implements Disposable {
         const manager = { address, member: id, peerSerial: serialOf(certificate), isLearning: true as const };
         draft.put('node', { ...record, manager, updatedAt: now.toString() });
       });
-      return peerAnswer(clusterOf(replica), membersWith(members, { id, name: node }), certificate, clock.now());
+      const answer = peerAnswer(clusterOf(replica), membersWith(members, { id, name: node }), certificate, clock.now());
+      const { unlockKey } = clusterOf(replica);
+      const dataKey = knownDataKey()?.toString('base64');
+      return unlockKey === undefined || dataKey === undefined ? answer : { ...answer, unlockKey, dataKey };
     } catch (error) {
       this.#release(turn);
       throw error;

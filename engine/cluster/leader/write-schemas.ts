@@ -117,6 +117,7 @@ const ClusterSpec = Type.Object({
     }),
   ),
   logDriver: optional(LogDriver),
+  autoLock: optional(Type.Boolean()),
 });
 
 const NodeSpec = Type.Object({
@@ -133,7 +134,13 @@ const registryAuth = optional(text);
 /** The writes that clients may ask of the leader: the arguments that each takes, and its result. */
 const WRITE_SCHEMAS = {
   updateCluster: {
-    args: Type.Object({ spec: ClusterSpec, version, rotateWorker: Type.Boolean(), rotateManager: Type.Boolean() }),
+    args: Type.Object({
+      spec: ClusterSpec,
+      version,
+      rotateWorker: Type.Boolean(),
+      rotateManager: Type.Boolean(),
+      rotateUnlockKey: optional(Type.Boolean()),
+    }),
     result: Type.Void(),
   },
   updateNode: { args: Type.Object({ ref: text, version, spec: NodeSpec }), result: Type.Void() },

@@ -2,8 +2,9 @@ import { Type } from 'typebox';
 
 import type { Engine } from '../../engine.ts';
 import { retry } from '../../lib/concurrency/retry.ts';
+import { newEncryptionKey } from '../../lib/encryption.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { digestOfKey, newDataKey } from '../secrets/seal.ts';
+import { digestOfKey } from '../secrets/seal.ts';
 import type { Replica } from '../state/replica.ts';
 import { NotReached, type WireClient } from '../wire/client.ts';
 import type { MemberFolder } from './identity.ts';
@@ -33,12 +34,16 @@ export class DataKey {
 
   constructor(needs: Needs) {
     this.#needs = needs;
-    this.#key = needs.folder.readDataKey();
   }
 
   /** The key, if this manager has it. */
   get known(): Buffer | undefined {
-    const digest = this.#digest;
+    return this.of(this.#digest);
+  }
+
+  /** The key with this digest, if this manager has it. */
+  of(digest: string | undefined): Buffer | undefined {
+    this.#key ??= this.#needs.folder.readDataKey();
     return this.#key !== undefined && digest === digestOfKey(this.#key) ? this.#key : undefined;
   }
 
@@ -52,7 +57,7 @@ export class DataKey {
 
   /** Returns the digest of the key of a cluster that has none yet; its own from an earlier attempt, else a new one. */
   make(): string {
-    this.#key ??= newDataKey();
+    this.#key ??= this.#needs.folder.readDataKey() ?? newEncryptionKey();
     this.#needs.folder.writeDataKey(this.#key);
     return digestOfKey(this.#key);
   }

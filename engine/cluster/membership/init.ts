@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { newEncryptionKey } from '../../lib/encryption.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newAuthority, newKey, newRequest, revocationList, serialOf } from '../ca/certificates.ts';
 import { signExternally } from '../ca/external.ts';
@@ -10,8 +11,11 @@ import type { Etcd } from '../etcd/gateway.ts';
 import { raftOf } from '../etcd/members.ts';
 import type { Op } from '../etcd/messages.ts';
 import { findEtcd } from '../etcd/process.ts';
+import { sealCluster } from '../keys/sealed-cluster.ts';
+import { newUnlockKey, parseUnlockKey } from '../keys/unlock-key.ts';
 import { freshNode, nodeCertificate } from '../leader/certificates.ts';
 import { peerCertificate } from '../leader/peers.ts';
+import { digestOfKey } from '../secrets/seal.ts';
 import { keyOf, LEADER_KEY } from '../state/keys.ts';
 import type { ClusterRecord, ClusterSpec, NodeRecord } from '../state/records.ts';
 import { refuseWithoutKey } from '../swarm/update.ts';
@@ -37,8 +41,10 @@ export async function initCluster(
   await using undo = new AsyncDisposableStack();
   undo.defer(() => needs.folder.remove());
   const now = needs.clock.now();
-  const cluster = {
+  const dataKey = newEncryptionKey();
+  const cluster: ClusterRecord = {
     ...newCluster(spec, laidRoot(needs.config.dataRoot), now),
+    dataKey: digestOfKey(dataKey),
     ...pools,
     ...(tunnelPort && { tunnelPort }),
   };
@@ -60,6 +66,8 @@ export async function initCluster(
     ...(dataPath && { dataPath }),
     ...(tunnelPort && { tunnelPort }),
   };
+  if (cluster.unlockKey !== undefined) needs.folder.seal(parseUnlockKey(cluster.unlockKey));
+  needs.folder.writeDataKey(dataKey);
   const member = undo.use(new Member(needs, identity));
   const manager = member.newManager();
   await manager.listen();
@@ -74,7 +82,7 @@ export async function initCluster(
     ...freshNode(nodeId, 'manager', now),
     manager: { address: identity.advertise, member: self, peerSerial },
   };
-  await putAll(etcd, { cluster, nodes: [node] });
+  await putAll(etcd, { cluster: sealCluster(cluster, () => dataKey), nodes: [node] });
   await manager.follow();
   needs.folder.write(identity);
   await member.begin(manager).welcomed;
@@ -94,6 +102,7 @@ export async function forceNewCluster(
 ): Promise<Member> {
   const now = needs.clock.now();
   const { identity } = member;
+  const dataKey = needs.folder.readDataKey();
   await member[Symbol.asyncDispose]();
   const cluster = { ...before, peerCa: newAuthority('swarm-peers', now), revokedPeers: [], updatedAt: now.toString() };
   const peerSerial = newPeer(needs, cluster, identity);
@@ -103,7 +112,7 @@ export async function forceNewCluster(
   const etcd = await manager.startEtcd('forced');
   const { self } = await raftOf(etcd);
   const alone = nodes.map((node) => aloneAs(node, identity, { member: self, peerSerial }));
-  await putAll(etcd, { cluster, nodes: alone, extra: [{ delete: LEADER_KEY }] });
+  await putAll(etcd, { cluster: sealCluster(cluster, () => dataKey), nodes: alone, extra: [{ delete: LEADER_KEY }] });
   await manager.follow();
   again.change({});
   await again.begin(manager).welcomed;
@@ -163,6 +172,7 @@ function newCluster(spec: ClusterSpec, root: string | undefined, now: Temporal.I
     peerCa: newAuthority('swarm-peers', now),
     revokedPeers: [],
     joinSecrets: { worker: newSecret(), manager: newSecret() },
+    ...(spec.autoLock === true && { unlockKey: newUnlockKey() }),
   };
 }
 

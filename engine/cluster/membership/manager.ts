@@ -13,6 +13,8 @@ import { QUOTA_BYTES, type FirstStart } from '../etcd/flags.ts';
 import { Etcd, EtcdError } from '../etcd/gateway.ts';
 import { raftOf } from '../etcd/members.ts';
 import { EtcdProcess } from '../etcd/process.ts';
+import { openCluster } from '../keys/sealed-cluster.ts';
+import { parseUnlockKey } from '../keys/unlock-key.ts';
 import { LeadershipLost, NO_QUORUM } from '../leader/batches.ts';
 import { Election } from '../leader/election.ts';
 import { Leadership } from '../leader/leadership.ts';
@@ -20,7 +22,7 @@ import type { Write, WriteArguments, WriteName, WriteResult } from '../leader/wr
 import { SecretEvents } from '../secrets/events.ts';
 import { Feed } from '../state/feed.ts';
 import { SEQUENCE_KEY } from '../state/keys.ts';
-import type { ClusterSpec } from '../state/records.ts';
+import type { ClusterRecord, ClusterSpec } from '../state/records.ts';
 import { Replica } from '../state/replica.ts';
 import { clusterOf } from '../state/view.ts';
 import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
@@ -119,6 +121,7 @@ export class Manager implements AsyncDisposable {
 
   /** Starts etcd, or takes over the one that runs; it answers when this returns. */
   async startEtcd(first?: FirstStart, waitMs = 60_000): Promise<Etcd> {
+    this.#needs.folder.lendPeerKey();
     await this.#process.start(first);
     const until = performance.now() + waitMs;
     while (!(await this.#answers(this.#etcd))) {
@@ -138,7 +141,9 @@ export class Manager implements AsyncDisposable {
   async follow(): Promise<void> {
     const { clock, log } = this.#needs;
     const etcd = this.#etcd;
-    const feed = this.#parts.use(new Feed({ clock, log, etcd, replica: this.replica }));
+    const feed = this.#parts.use(
+      new Feed({ clock, log, etcd, replica: this.replica, open: (cluster) => this.#open(cluster) }),
+    );
     this.#feed = feed;
     this.#parts.use(new SecretEvents(this.#needs.events, this.replica));
     this.#parts.use(
@@ -210,6 +215,7 @@ export class Manager implements AsyncDisposable {
     this.#isEnding = true;
     await this.#parts.disposeAsync();
     await this.#process.stop();
+    this.#needs.folder.takePeerKeyBack();
   }
 
   /** Lines of logs from the leader (`ReadLog`), until the stream is destroyed. */
@@ -262,18 +268,41 @@ export class Manager implements AsyncDisposable {
       const isKnown = await this.replica.reached(revision, Math.max(WRITE_TIMEOUT_MS, leaseMs));
       if (this.#election?.revision !== revision) return;
       if (!isKnown) return this.#election.stepDown('it does not know yet what the last leader wrote');
+      if (!(await this.#opensCluster())) return this.#election?.stepDown('it does not have the key of the cluster yet');
+      if (this.#election?.revision !== revision) return;
       const node = this.#identity.nodeId;
       const resign = async (): Promise<void> => await this.resign();
       const identity = (): Identity => this.#identity;
       const elected = { leaderRevision: revision, leaseMs };
       const dataKey = async (): Promise<Buffer> => await this.#dataKey.get();
-      const needs = { ...this.#needs, dataKey, etcd: this.#etcd, replica: this.replica, node, identity, resign };
+      const knownDataKey = (): Buffer | undefined => this.#dataKey.known;
+      const needs = {
+        ...this.#needs,
+        dataKey,
+        knownDataKey,
+        etcd: this.#etcd,
+        replica: this.replica,
+        node,
+        identity,
+        resign,
+      };
       this.#leadership = new Leadership(needs, elected, ({ message }) => this.#election?.stepDown(message));
       await this.#makeDataKey(this.#leadership);
     });
   }
 
-  /** The first leader of a cluster makes the key of its secrets and configs. */
+  #open<C extends ClusterRecord>(cluster: C): C {
+    return openCluster(cluster, (digest) => this.#dataKey.of(digest));
+  }
+
+  /** Whether the record of the cluster can be read here; a manager that cannot must not lead. */
+  async #opensCluster(): Promise<boolean> {
+    if (clusterOf(this.replica).sealed === undefined) return true;
+    await this.#fetchDataKey();
+    return clusterOf(this.replica).sealed === undefined;
+  }
+
+  /** The first leader of a cluster of an earlier version makes the key of its secrets and configs. */
   async #makeDataKey({ turns }: Leadership): Promise<void> {
     if (this.replica.get('cluster', '')?.dataKey !== undefined) return;
     const dataKey = this.#dataKey.make();
@@ -310,6 +339,9 @@ export class Manager implements AsyncDisposable {
     this.#needs.background.untilDone('store which certificates are revoked', {}, () => {
       if (this.#isEnding) return;
       const cluster = clusterOf(this.replica);
+      if (cluster.sealed !== undefined) return; // it follows with the key
+      if (cluster.unlockKey === undefined) this.#needs.folder.unseal();
+      else this.#needs.folder.seal(parseUnlockKey(cluster.unlockKey));
       const crl = revocationList(cluster.peerCa, cluster.revokedPeers, this.#needs.clock.now());
       this.#needs.folder.writePeers({ crl });
     });
@@ -324,6 +356,7 @@ export class Manager implements AsyncDisposable {
   async #fetchDataKey(): Promise<void> {
     try {
       await this.#dataKey.get();
+      this.replica.open(this.#open(clusterOf(this.replica)));
     } catch (error) {
       if (!(error instanceof EngineError && error.kind === 'unavailable')) throw error;
       this.#needs.log.warn({ reason: error.message }, 'this manager cannot read secrets and configs yet');

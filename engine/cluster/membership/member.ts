@@ -1,5 +1,4 @@
 import { X509Certificate } from 'node:crypto';
-import type { Duplex } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
 
 import { Type } from 'typebox';
@@ -10,6 +9,7 @@ import type { Question } from '../../networks/overlay/members/withdrawals.ts';
 import { Agent } from '../agent/agent.ts';
 import type { AgentNeeds } from '../agent/needs.ts';
 import { newKey, newRequest } from '../ca/certificates.ts';
+import { parseUnlockKey } from '../keys/unlock-key.ts';
 import type { ClusterSpec, NodeRole } from '../state/records.ts';
 import { WireClient } from '../wire/client.ts';
 import { CertificateAnswer, PeerAnswer, type FromLeader, type FromNode } from '../wire/schemas.ts';
@@ -73,6 +73,11 @@ export class Member implements AsyncDisposable {
     return this.#identity;
   }
 
+  /** Resolves when the leader knows the node. */
+  get welcomed(): Promise<void> {
+    return this.#session?.welcomed ?? Promise.resolve();
+  }
+
   /** Undefined on a worker. */
   get manager(): Manager | undefined {
     return this.#manager;
@@ -105,11 +110,7 @@ export class Member implements AsyncDisposable {
   /** Makes the session; `manager` is one that follows etcd already. */
   begin(manager?: Manager): Session {
     this.#manager = manager;
-    const openLogs = async (number: number): Promise<Duplex> => {
-      const request = encodeURIComponent(JSON.stringify({ number }));
-      return await upgradeToLeader(this.client, this.managers, `/v1/logs/publish?request=${request}`);
-    };
-    const agent = new Agent(this.#needs.engine, this.#identity.nodeId, openLogs);
+    const agent = this.#newAgent();
     this.#agent = agent;
     const { attachments, withdrawals } = this.#needs.engine.networks.overlays;
     this.#session = new Session(
@@ -141,6 +142,7 @@ export class Member implements AsyncDisposable {
   /** Goes on after a start of the daemon: a manager's etcd may take its time, or have no quorum. */
   async resume(): Promise<void> {
     if (this.#identity.raft === undefined) {
+      if (this.#identity.role === 'worker') this.#needs.folder.unseal(); // the last daemon ended before it
       this.begin();
       // A daemon that was killed while it became a manager.
       if (this.#identity.role === 'manager') this.#takeRoleLater('manager');
@@ -205,7 +207,7 @@ export class Member implements AsyncDisposable {
   async endTasks(): Promise<void> {
     await this.#session?.[Symbol.asyncDispose]();
     this.#needs.engine.networks.overlays.withdrawals.use(undefined);
-    await this.#agent?.leave();
+    await (this.#agent ?? this.#newAgent()).leave(); // a locked manager has none
   }
 
   /** Says goodbye to the leader; throws if no manager hears it in this time. */
@@ -224,6 +226,13 @@ export class Member implements AsyncDisposable {
     if (this.#starting !== this.#manager) await this.#starting?.[Symbol.asyncDispose]();
     this.client[Symbol.dispose]();
     await this.#changing;
+  }
+
+  #newAgent(): Agent {
+    return new Agent(this.#needs.engine, this.#identity.nodeId, async (number) => {
+      const request = encodeURIComponent(JSON.stringify({ number }));
+      return await upgradeToLeader(this.client, this.managers, `/v1/logs/publish?request=${request}`);
+    });
   }
 
   get #asking(): { client: WireClient; clock: MemberNeeds['clock'] } {
@@ -336,8 +345,14 @@ export class Member implements AsyncDisposable {
       milliseconds: ASK_TIMEOUT_MS,
       answerMs: PEER_TIMEOUT_MS,
     };
-    const { certificate, ca, crl, raft, ...peers } = await askLeader(this.#asking, () => this.managers, asked);
+    const { certificate, ca, crl, raft, unlockKey, dataKey, ...peers } = await askLeader(
+      this.#asking,
+      () => this.managers,
+      asked,
+    );
     folder.removeEtcd();
+    if (unlockKey !== undefined) folder.seal(parseUnlockKey(unlockKey));
+    if (dataKey !== undefined) folder.writeDataKey(Buffer.from(dataKey, 'base64'));
     folder.writePeers({ certificate, ca, key: privateKey, crl: Buffer.from(crl, 'base64') });
     const members = peers.members.map(({ name, peerUrl }) => ({ name: name === '' ? nodeId : name, peerUrl }));
     const joining = { raft, members };
@@ -375,6 +390,7 @@ export class Member implements AsyncDisposable {
     this.change({});
     await manager?.[Symbol.asyncDispose]();
     this.#needs.folder.removeEtcd();
+    if (this.#identity.role === 'worker') this.#needs.folder.unseal(); // workers are not locked
   }
 
   #renewLater(leastMs = 0): void {

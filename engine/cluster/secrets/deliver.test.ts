@@ -3,11 +3,12 @@ import { suite, test } from 'node:test';
 
 import { SimulatedCluster } from '@gantry/testing/cluster/simulated-cluster.ts';
 
+import { newEncryptionKey } from '../../lib/encryption.ts';
 import type { FileMessage } from '../wire/task-messages.ts';
 import { answerFile, needsFiles } from './deliver.ts';
-import { newDataKey, seal } from './seal.ts';
+import { seal } from './seal.ts';
 
-const KEY = newDataKey();
+const KEY = newEncryptionKey();
 const REFERENCE = { id: 's1', name: 'one', file: { name: 'one', uid: '0', gid: '0', mode: 0o444 } };
 const WANTED = { kind: 'secret', id: 's1' } as const;
 
@@ -96,7 +97,7 @@ suite('a node that asks for a secret', () => {
   test('gets the reason where the data cannot be decrypted', async () => {
     const made = cluster();
     const wanted = { ...WANTED, task: onlyTask(made).id };
-    const other = async (): Promise<Buffer> => await Promise.resolve(newDataKey());
+    const other = async (): Promise<Buffer> => await Promise.resolve(newEncryptionKey());
 
     const { data, refusal } = await answerFile(made.replica, other, onlyTask(made).node, wanted);
 

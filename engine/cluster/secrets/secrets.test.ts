@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
+import { newEncryptionKey } from '../../lib/encryption.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { newDataKey, seal, unseal } from './seal.ts';
+import { seal, unseal } from './seal.ts';
 import { readSecretSpec } from './spec.ts';
 
 suite('sealed data', () => {
-  const key = newDataKey();
+  const key = newEncryptionKey();
   const of = { kind: 'secret', name: 'one' } as const;
   const data = Buffer.from('the value');
   const sealed = seal(key, of, data);
@@ -21,7 +22,7 @@ suite('sealed data', () => {
   });
 
   for (const [why, open] of [
-    ['another key', () => unseal(newDataKey(), of, sealed)],
+    ['another key', () => unseal(newEncryptionKey(), of, sealed)],
     ['another name', () => unseal(key, { ...of, name: 'two' }, sealed)],
     ['another kind', () => unseal(key, { ...of, kind: 'config' }, sealed)],
     ['changed data', () => unseal(key, of, `${sealed.startsWith('A') ? 'B' : 'A'}${sealed.slice(1)}`)],

@@ -3,14 +3,21 @@ import { sleep } from '../../lib/clock.ts';
 import type { Etcd } from '../etcd/gateway.ts';
 import type { KeyValue, WatchEvent } from '../etcd/messages.ts';
 import { LEADER_KEY, recordOfKey } from './keys.ts';
-import type { Kind, Stored } from './records.ts';
+import type { ClusterRecord, Kind, Stored } from './records.ts';
 import type { Replica } from './replica.ts';
 import type { Change } from './view.ts';
 
 /** The leader with its lease, and the revision of its key. */
 export type LeaderKey = Readonly<{ node: string; address: string; leaseSeconds: number; revision: number }>;
 
-type Needs = Pick<Engine, 'clock' | 'log'> & Readonly<{ etcd: Etcd; replica: Replica }>;
+type Open = <C extends ClusterRecord>(cluster: C) => C;
+type Needs = Pick<Engine, 'clock' | 'log'> &
+  Readonly<{
+    etcd: Etcd;
+    replica: Replica;
+    /** Decrypts what etcd has of the cluster's record, as far as this manager can. */
+    open: Open;
+  }>;
 
 const RETRY_DELAY_MS = 100;
 
@@ -70,12 +77,12 @@ export class Feed implements AsyncDisposable {
   }
 
   async #load(): Promise<void> {
-    const { etcd, replica } = this.#needs;
+    const { etcd, open, replica } = this.#needs;
     const { revision, kvs } = await etcd.all({ serializable: true, signal: this.#ending.signal });
     if (revision < replica.revision) return; // it goes on from there
     replica.reset(
       revision,
-      kvs.map(entryOf).filter((entry) => entry !== undefined),
+      kvs.map((kv) => entryOf(kv, open)).filter((entry) => entry !== undefined),
     );
     this.#lead(kvs.find(({ key }) => key === LEADER_KEY));
     this.#first.resolve();
@@ -89,7 +96,7 @@ export class Feed implements AsyncDisposable {
   }
 
   #commit(revision: number, events: readonly WatchEvent[]): void {
-    const changes = events.map(changeOf).filter((change) => change !== undefined);
+    const changes = events.map((event) => changeOf(event, this.#needs.open)).filter((change) => change !== undefined);
     this.#needs.replica.apply({ revision, changes });
     const leader = events.find(({ key }) => key === LEADER_KEY);
     if (leader !== undefined) this.#lead(leader.isDeleted ? undefined : leader);
@@ -108,14 +115,19 @@ function readLeader({ value, revision }: KeyValue): LeaderKey {
   return { node, address, leaseSeconds, revision };
 }
 
-function entryOf({ key, value, revision }: KeyValue): readonly [Kind, string, Stored<Kind>] | undefined {
+function entryOf({ key, value, revision }: KeyValue, open: Open): readonly [Kind, string, Stored<Kind>] | undefined {
   const named = recordOfKey(key);
   if (named === undefined) return undefined;
-  return [named.kind, named.id, { ...(JSON.parse(value) as Stored<Kind>), version: revision }];
+  return [named.kind, named.id, { ...(parse(named.kind, value, open) as Stored<Kind>), version: revision }];
 }
 
-function changeOf({ key, value, isDeleted }: WatchEvent): Change | undefined {
+function changeOf({ key, value, isDeleted }: WatchEvent, open: Open): Change | undefined {
   const named = recordOfKey(key);
   if (named === undefined) return undefined;
-  return { ...named, record: isDeleted ? undefined : JSON.parse(value) };
+  return { ...named, record: isDeleted ? undefined : parse(named.kind, value, open) } as Change;
+}
+
+function parse(kind: Kind, value: string, open: Open): unknown {
+  const record: unknown = JSON.parse(value);
+  return kind === 'cluster' ? open(record as ClusterRecord) : record;
 }

@@ -43,6 +43,10 @@ export type ClusterRecord = Readonly<
     ingressRemoved?: true;
     /** Digest of the key of secrets and configs, which is a file of each manager. */
     dataKey?: string;
+    /** The key that unlocks managers, where they are locked. */
+    unlockKey?: string;
+    /** Keys and secrets of this record, encrypted: as etcd stores it, and where a manager lacks the data key. */
+    sealed?: string;
   }
 >;
 
@@ -63,6 +67,8 @@ export type ClusterSpec = Readonly<{
   heartbeatPeriodNs: number;
   nodeCertExpiryNs: number;
   externalCas: readonly Readonly<{ protocol: 'cfssl'; url: string; options: Labels }>[];
+  /** Managers need a key to go on after a restart. */
+  autoLock?: boolean;
   /** For tasks that name none. */
   logDriver?: LogDriver;
 }>;

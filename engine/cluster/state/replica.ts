@@ -79,6 +79,14 @@ export class Replica implements View {
     for (const tell of this.#listeners) tell({ revision, changes });
   }
 
+  /** Replaces the cluster's record by what this manager has decrypted of it since. */
+  open(cluster: Stored<'cluster'>): void {
+    if (this.get('cluster', '')?.version !== cluster.version) return;
+    const change: Change = { kind: 'cluster', id: '', record: cluster };
+    this.#set(change, cluster.version);
+    for (const tell of this.#listeners) tell({ revision: this.#revision, changes: [change] });
+  }
+
   /** Notes that there are no other changes up to a revision. */
   reach(revision: number): void {
     if (revision <= this.#revision) return;

@@ -50,6 +50,7 @@ function presentSpec({
   nodeCertExpiryNs,
   externalCas,
   logDriver,
+  autoLock = false,
 }: ClusterSpec): object {
   return {
     Name: name,
@@ -76,6 +77,6 @@ function presentSpec({
           }),
     },
     TaskDefaults: logDriver === undefined ? {} : { LogDriver: { Name: logDriver.name, Options: logDriver.options } },
-    EncryptionConfig: { AutoLockManagers: false },
+    EncryptionConfig: { AutoLockManagers: autoLock },
   };
 }

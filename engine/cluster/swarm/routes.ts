@@ -1,6 +1,5 @@
 import type { AddRoutes } from '../../http/route-table.ts';
 import { parseStrictBoolean } from '../../http/values/strict-boolean.ts';
-import { EngineError } from '../../lib/errors.ts';
 import type { Cluster } from '../cluster.ts';
 import { clusterOf } from '../state/view.ts';
 import { readAddressPools } from './address-pools.ts';
@@ -59,25 +58,27 @@ export const swarmRoutes =
         const version = readVersion('swarm', query.version);
         const rotateWorker = parseStrictBoolean('rotateWorkerToken', query.rotateWorkerToken);
         const rotateManager = parseStrictBoolean('rotateManagerToken', query.rotateManagerToken);
-        const manager = cluster.manager();
-        await manager.write('updateCluster', { version, spec: readSpec(body), rotateWorker, rotateManager });
+        const rotateUnlockKey = parseStrictBoolean('rotateManagerUnlockKey', query.rotateManagerUnlockKey);
+        const rotated = { rotateWorker, rotateManager, rotateUnlockKey };
+        await cluster.manager().write('updateCluster', { version, spec: readSpec(body), ...rotated });
         return reply.code(200).send();
       },
     });
 
     http.get('/swarm/unlockkey', {
       handler: async () => {
-        await cluster.manager().fresh();
-        return { UnlockKey: '' }; // dockerd's answer for managers that are never locked
+        const manager = cluster.manager();
+        await manager.fresh();
+        return { UnlockKey: clusterOf(manager.replica).unlockKey ?? '' };
       },
     });
 
     http.post('/swarm/unlock', {
       schema: { body: UnlockBody },
-      config: { needsBody: true },
-      handler: () => {
-        cluster.manager();
-        throw new EngineError('conflict', 'swarm is not locked');
+      config: { needsBody: true, errors: { unauthorized: 401 } },
+      handler: async ({ body }, reply) => {
+        await cluster.unlock(body.UnlockKey ?? '');
+        return reply.code(200).send();
       },
     });
   };

@@ -58,6 +58,7 @@ export const UpdateQuery = Type.Object({
   version: Type.Optional(Type.String({ description: 'The Version.Index of the cluster that the update is of' })),
   rotateWorkerToken: Type.Optional(Type.String({ description: 'A boolean: 1, t, true, 0, f or false' })),
   rotateManagerToken: Type.Optional(Type.String({ description: 'A boolean: 1, t, true, 0, f or false' })),
+  rotateManagerUnlockKey: Type.Optional(Type.String({ description: 'A boolean: 1, t, true, 0, f or false' })),
 });
 
-export const UnlockBody = Type.Object({ UnlockKey: text });
+export const UnlockBody = Type.Object({ UnlockKey: orNull(Type.String()) });

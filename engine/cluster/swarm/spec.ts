@@ -1,4 +1,4 @@
-import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { refuseIf } from '../../lib/errors.ts';
 import { isWithin, MAX_RECORD_BYTES } from '../../lib/notations/field-schemas.ts';
 import type { ClusterSpec } from '../state/records.ts';
 import type { SpecBody } from './schema.ts';
@@ -32,12 +32,6 @@ export function readSpec(body: SpecBody): ClusterSpec {
     nodeCertExpiryNs < HOUR_NS,
     'rpc error: code = InvalidArgument desc = minimum certificate expiry time is: 1h0m0s',
   );
-  if (body.EncryptionConfig?.AutoLockManagers === true) {
-    throw new EngineError(
-      'notImplemented',
-      'locked managers are not implemented: the API has them from version 1.25 on',
-    );
-  }
   const driver = body.TaskDefaults?.LogDriver;
   return {
     name: NAME,
@@ -47,6 +41,7 @@ export function readSpec(body: SpecBody): ClusterSpec {
     heartbeatPeriodNs,
     nodeCertExpiryNs,
     externalCas: readExternal(body.CAConfig?.ExternalCAs ?? []),
+    ...(body.EncryptionConfig?.AutoLockManagers === true && { autoLock: true }),
     ...(driver?.Name ? { logDriver: { name: driver.Name, options: driver.Options ?? {} } } : {}),
   };
 }

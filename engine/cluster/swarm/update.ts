@@ -1,5 +1,6 @@
 import { refuseIf } from '../../lib/errors.ts';
 import { newSecret } from '../ca/token.ts';
+import { newUnlockKey } from '../keys/unlock-key.ts';
 import type { WriteArguments } from '../leader/write-schemas.ts';
 import { refuseOldVersion, type Draft } from '../state/draft.ts';
 import type { ClusterRecord, ClusterSpec } from '../state/records.ts';
@@ -13,13 +14,13 @@ export function refuseWithoutKey({ ca }: Pick<ClusterRecord, 'ca'>, { externalCa
   );
 }
 
-/** POST /swarm/update; tokens of the old secrets are void. */
+/** POST /swarm/update; tokens of the old secrets are void. Managers take the unlock key from the record. */
 export function updateCluster(
   draft: Draft,
-  { spec, version, rotateWorker, rotateManager }: WriteArguments<'updateCluster'>,
+  { spec, version, rotateWorker, rotateManager, rotateUnlockKey = false }: WriteArguments<'updateCluster'>,
   now: Temporal.Instant,
 ): void {
-  const cluster = clusterOf(draft);
+  const { unlockKey, ...cluster } = clusterOf(draft);
   refuseOldVersion(cluster, version);
   refuseWithoutKey(cluster, spec);
   const { joinSecrets } = cluster;
@@ -30,6 +31,7 @@ export function updateCluster(
       worker: rotateWorker ? newSecret() : joinSecrets.worker,
       manager: rotateManager ? newSecret() : joinSecrets.manager,
     },
+    ...(spec.autoLock === true && { unlockKey: rotateUnlockKey ? newUnlockKey() : (unlockKey ?? newUnlockKey()) }),
     updatedAt: now.toString(),
   });
 }

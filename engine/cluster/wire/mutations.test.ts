@@ -76,7 +76,9 @@ const SAMPLES: Readonly<Record<string, readonly object[]>> = {
   CertificateRequest: [{ publicKey: 'p', csr: 'c', token: 't' }],
   CertificateAnswer: [{ nodeId: ID, clusterId: ID, role: 'worker', certificate: 'c' }],
   PeerRequest: [{ address: ADDRESS, url: URL, publicKey: 'p' }],
-  PeerAnswer: [{ members: [{ name: ID, peerUrl: URL }], certificate: 'c', ca: 'c', crl: '', raft }],
+  PeerAnswer: [
+    { members: [{ name: ID, peerUrl: URL }], certificate: 'c', ca: 'c', crl: '', raft, unlockKey: 'k', dataKey: 'k' },
+  ],
   Nothing: [{}],
   WriteRequest: [{ write: 'removeService', args: 'web' }],
   WriteAnswer: [{ result: 'r', revision: 1 }],
@@ -84,7 +86,7 @@ const SAMPLES: Readonly<Record<string, readonly object[]>> = {
   OutageAnswer: [{ granted: true }],
   Refusal: [{ kind: 'conflict', message: 'm', leader: ADDRESS }],
   FromNode: [
-    { say: 'hello', description, address: '192.0.2.1', syncs: true, files: true, logs: true },
+    { say: 'hello', description, address: '192.0.2.1', dataPath: '192.0.2.2', syncs: true, files: true, logs: true },
     { say: 'beat' },
     { say: 'report', number: 1, tasks: [{ id: ID, status }] },
     { say: 'wantFile', task: ID, kind: 'secret', id: ID },
@@ -93,7 +95,16 @@ const SAMPLES: Readonly<Record<string, readonly object[]>> = {
     { say: 'synced', number: 1 },
   ],
   FromLeader: [
-    { say: 'welcome', periodMs: 5000, managers, role: 'worker', syncs: true, files: true, hasEtcd: true },
+    {
+      say: 'welcome',
+      periodMs: 5000,
+      managers,
+      role: 'worker',
+      syncs: true,
+      files: true,
+      hasEtcd: true,
+      tunnelPort: 4789,
+    },
     { say: 'managers', managers },
     { say: 'period', periodMs: 5000 },
     { say: 'role', role: 'manager' },

@@ -67,6 +67,9 @@ export const PeerAnswer = Type.Object({
     heartbeatTick: CountField,
     electionTick: CountField,
   }),
+  /** Where managers are locked: the key that unlocks them, and that of secrets and configs in base64. */
+  unlockKey: Type.Optional(text),
+  dataKey: Type.Optional(text),
 });
 export type PeerAnswer = Static<typeof PeerAnswer>;
 

@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, suite, test } from 'node:test';
+
+import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+
+type Spec = { EncryptionConfig: { AutoLockManagers: boolean } };
+
+const AUTO_LOCK = { Spec: { EncryptionConfig: { AutoLockManagers: true } } };
+
+suite('managers with auto-lock', { concurrency: false }, () => {
+  let all: ClusterHosts;
+  let [one, two, three]: ClusterHost[] = [];
+  let key: string;
+  before(async () => {
+    all = await ClusterHosts.start(3, { image: true, version: '1.41' });
+    [one, two, three] = all.hosts;
+    await one!.init(AUTO_LOCK);
+    await two!.join(one!, 'Manager');
+    await three!.join(one!, 'Manager');
+    key = await keyOf(one!);
+  });
+  after(async () => await all[Symbol.asyncDispose]());
+
+  const keyOf = async ({ engine }: ClusterHost): Promise<string> =>
+    (await engine.get<{ UnlockKey: string }>('/swarm/unlockkey')).body.UnlockKey;
+  const unlock = async ({ engine }: ClusterHost, text: string): Promise<number> =>
+    (await engine.post('/swarm/unlock', { UnlockKey: text })).status;
+  const stateOf = async (host: ClusterHost): Promise<string> => (await host.info()).LocalNodeState;
+
+  async function restart({ engine }: ClusterHost): Promise<void> {
+    await engine.kill();
+    await engine.startAgain();
+  }
+
+  async function update(query: string, change: (spec: Spec) => void = () => undefined): Promise<void> {
+    await eventually('an update', async () => {
+      const { Version, Spec } = await one!.swarm();
+      change(Spec as Spec);
+      const answer = await one!.engine.post(`/swarm/update?version=${Version.Index}${query}`, Spec);
+      return answer.status === 200 ? true : undefined;
+    });
+  }
+
+  async function isReady(host: ClusterHost, by: ClusterHost = one!): Promise<void> {
+    await by.node(host.name, ({ Status, ManagerStatus }) => {
+      return Status.State === 'ready' && ManagerStatus?.Reachability === 'reachable';
+    });
+  }
+
+  /** Secrets that a file below its folder of the cluster has in plain. */
+  async function secretsOnDisk(host: ClusterHost): Promise<string[]> {
+    const { Worker, Manager } = (await one!.swarm()).JoinTokens;
+    const secrets = ['PRIVATE KEY', key, Worker.split('-').at(-1)!, Manager.split('-').at(-1)!];
+    const folder = join(host.engine.dataRoot, 'cluster');
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
+    return files.flatMap((file) => {
+      const text = readFileSync(join(file.parentPath, file.name));
+      return secrets.filter((secret) => text.includes(secret)).map((secret) => `${secret} in ${file.name}`);
+    });
+  }
+
+  test('no key and no token of them is on their disks, nor in etcd', async () => {
+    for (const host of [one!, two!, three!]) assert.deepEqual(await secretsOnDisk(host), []);
+  });
+
+  test('a manager is locked under the next daemon, its containers go on, and its key makes it one again', async () => {
+    const template = { ContainerSpec: { Image: 'busybox', Command: ['sleep', '100000'] } };
+    const Mode = { Replicated: { Replicas: 1 } };
+    const Placement = { Constraints: [`node.hostname==${two!.name}`] };
+    const body = { Name: 'web', TaskTemplate: { ...template, Placement }, Mode };
+    assert.equal((await one!.engine.post('/services/create', body)).status, 201);
+    const containers = async (): Promise<string[]> =>
+      (await two!.engine.get<{ Id: string }[]>('/containers/json')).body.map(({ Id }) => Id);
+    const [before] = await eventually('the task', async () =>
+      (await containers()).length === 1 ? await containers() : undefined,
+    );
+
+    await restart(two!);
+
+    assert.equal(await stateOf(two!), 'locked');
+    assert.deepEqual(await containers(), [before]);
+    assert.deepEqual(existsSync(join(two!.engine.directory, 'exec/etcd/peer-key.pem')), false);
+    assert.deepEqual([await unlock(two!, 'x'), await unlock(two!, key.replace(/.$/, '!'))], [400, 400]);
+    assert.equal(await unlock(two!, 'SWMKEY-1-9FwBm58re4YvwFTTu9JbReluOkJXHMvZizs6NIJygng'), 401);
+    assert.equal(await unlock(two!, key), 200);
+    assert.equal(await stateOf(two!), 'active');
+    await isReady(two!);
+    assert.deepEqual([await keyOf(two!), await containers()], [key, [before]]);
+    assert.deepEqual(await secretsOnDisk(two!), []);
+  });
+
+  test('after a rotation all managers take the new key alone', async () => {
+    const old = key;
+    await update('&rotateManagerUnlockKey=1');
+    key = await keyOf(one!);
+    assert.notEqual(key, old);
+    await eventually('the new key is known', async () => ((await keyOf(three!)) === key ? true : undefined));
+
+    await restart(three!);
+
+    assert.deepEqual([await unlock(three!, old), await unlock(three!, key)], [401, 200]);
+    await isReady(three!);
+  });
+
+  test('a manager that is locked during a rotation opens by the old key, then by the new one', async () => {
+    const old = key;
+    await restart(two!);
+    await update('&rotateManagerUnlockKey=1');
+    key = await keyOf(one!);
+
+    assert.deepEqual([await unlock(two!, key), await unlock(two!, old)], [401, 200]);
+    await isReady(two!);
+    await eventually('the new key is known', async () => ((await keyOf(two!)) === key ? true : undefined));
+    await restart(two!);
+    assert.deepEqual([await unlock(two!, old), await unlock(two!, key)], [401, 200]);
+    await isReady(two!);
+  });
+
+  test('all managers locked at once go on with their keys and records, secrets too', async () => {
+    const secret = { Name: 'kept', Data: Buffer.from('hidden').toString('base64') };
+    assert.equal((await one!.engine.post('/secrets/create', secret)).status, 201);
+    const managers = [one!, two!, three!];
+    await Promise.all(managers.map(restart));
+    assert.deepEqual(await Promise.all(managers.map(stateOf)), ['locked', 'locked', 'locked']);
+
+    const answers = await Promise.all(managers.map(async (host) => await unlock(host, key)));
+
+    assert.deepEqual(answers, [200, 200, 200]);
+
+    for (const host of all.hosts) await isReady(host);
+    const { body } = await one!.engine.get<{ Spec: { Name: string } }[]>('/secrets');
+    assert.deepEqual(
+      body.map(({ Spec }) => Spec.Name),
+      ['kept'],
+    );
+    assert.equal(await keyOf(one!), key);
+  });
+
+  test('a manager that became a worker is not locked', async () => {
+    await one!.updateNode(three!.name, { Role: 'worker' });
+    await eventually('a worker', async () => ((await three!.info()).ControlAvailable ? undefined : true));
+    const sealed = join(three!.engine.dataRoot, 'cluster/sealed-keys');
+    await eventually('its keys are its own', async () =>
+      existsSync(sealed) ? undefined : await Promise.resolve(true),
+    );
+
+    await restart(three!);
+
+    assert.equal(await stateOf(three!), 'active');
+    await one!.node(three!.name, ({ Status }) => Status.State === 'ready');
+  });
+
+  test('without auto-lock managers go on by themselves', async () => {
+    await update('', (spec) => (spec.EncryptionConfig.AutoLockManagers = false));
+    for (const host of [one!, two!]) {
+      const sealed = join(host.engine.dataRoot, 'cluster/sealed-keys');
+      await eventually('its keys are its own', async () =>
+        existsSync(sealed) ? undefined : await Promise.resolve(true),
+      );
+      await restart(host);
+      assert.equal(await stateOf(host), 'active');
+    }
+    await isReady(two!);
+    assert.equal(await keyOf(two!), '');
+  });
+
+  test('auto-lock that is switched on later locks too', async () => {
+    await update('', (spec) => (spec.EncryptionConfig.AutoLockManagers = true));
+    key = await keyOf(one!);
+
+    await restart(one!);
+
+    assert.equal(await stateOf(one!), 'locked');
+    assert.equal((await one!.engine.post('/swarm/leave')).status, 503);
+    assert.equal(await unlock(one!, key), 200);
+    await isReady(one!);
+  });
+});
