@@ -99,6 +99,13 @@ export class GatewayLog {
       this.logger.warn({ peer, repeated }, 'a decision is refused: its sender is none of trustProxy');
   }
 
+  /** A proxy asks what cannot be answered: its settings are wrong. */
+  wrongQuestion(error: Error): void {
+    const repeated = this.#left(`wrong question ${error.message}`);
+    if (repeated !== undefined)
+      this.logger.error({ problem: error.message, repeated }, 'a proxy asks what cannot be answered');
+  }
+
   noProxyHeader(peer: string): void {
     const repeated = this.#left(`no proxy header ${peer}`);
     if (repeated !== undefined)

@@ -84,6 +84,10 @@ export async function startGateway(
   undo.defer(async () => await gateway.policy.introspection?.close());
   const listeners = undo.use(await Listeners.open(gateway, config, () => createDecisionServer(gateway)));
   undo.defer(async () => await listeners.drain(gateway.policy.config.timeouts.drainMs));
+  if (config.decisions?.envoy !== undefined) {
+    const { openRateLimitService } = await import('./decisions/envoy/open.ts');
+    undo.use(await openRateLimitService(gateway, config.decisions.envoy, config.workers));
+  }
   if (listeners.decisions !== undefined) log.logger.info({ address: listeners.decisions }, 'proxies are answered');
   const parts = undo.move();
   return {

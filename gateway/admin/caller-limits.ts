@@ -69,7 +69,7 @@ function categoryLimits(
 }
 
 /** For a caller that only the forge knows, and that was not here lately, the usual limit of its kind. */
-function coreLimits(config: Config, key: string, known: readonly number[]): readonly number[] {
+export function coreLimits(config: Config, key: string, known: readonly number[]): readonly number[] {
   const limits = primaryLimitsFrom(config);
   const overridden = overriddenLimits(config).get(key);
   if (overridden !== undefined) return [overridden];

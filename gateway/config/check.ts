@@ -80,6 +80,9 @@ function checkListen({ listen, workers, admin, tls }: Config, wrong: Wrong): voi
 function checkDecisions({ decisions, trustProxy, workers }: Config, wrong: Wrong): void {
   if (decisions === undefined) return;
   if (trustProxy.length === 0) wrong(['decisions'], 'only proxies of trustProxy may ask, and there are none');
+  const envoy = listenAddress(decisions.envoy ?? '127.0.0.1:0');
+  if (envoy === undefined || 'path' in envoy || 'tls' in envoy)
+    wrong(['decisions', 'envoy'], `address:port is expected, not "${decisions.envoy}"`);
   if (decisions.listen === undefined) return;
   const path = ['decisions', 'listen'];
   const address = listenAddress(decisions.listen);

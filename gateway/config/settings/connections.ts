@@ -17,6 +17,9 @@ export const Decisions = Type.Object(
     listen: Type.Optional(
       Type.String({ minLength: 1, description: 'address:port or unix:/path that answers at /decide' }),
     ),
+    envoy: Type.Optional(
+      Type.String({ minLength: 1, description: "address:port of Envoy's rate limit service (gRPC)" }),
+    ),
   },
   { ...closed, description: 'for proxies of trustProxy that ask about requests and forward these themselves' },
 );
