@@ -62,6 +62,7 @@ async function handleWork(id: number, work: Work): Promise<void> {
     running.delete(id);
     stopped.delete(id);
     arriving.delete(id);
+    outgoing.get(id)?.[Symbol.dispose]();
     outgoing.delete(id);
   }
 }

@@ -47,6 +47,7 @@ async function handleWork(id: number, work: Work): Promise<void> {
     tell({ id, failure: describe(error) });
   } finally {
     streams.delete(id);
+    outgoing.get(id)?.[Symbol.dispose]();
     outgoing.delete(id);
     listings.delete(id);
   }

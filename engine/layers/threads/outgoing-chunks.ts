@@ -1,16 +1,22 @@
 import { setImmediate } from 'node:timers/promises';
 
-const CHUNK_BYTES = 256 * 1024;
+const [SMALL_BYTES, LARGE_BYTES] = [16 * 1024, 256 * 1024];
+/** So many small chunks are taken before large ones: the kernel alone takes 200 KB for a client that does not read. */
+const TRIAL_CHUNKS = 32;
+/** Large chunks of all streams of this thread: clients that stop reading keep theirs. */
+const MAX_LARGE = 16;
 /** This many chunks are on their way at most; then the sender waits for the client. */
 const AHEAD = 4;
-const FIRST_BYTES = 16 * 1024;
+
+let large = 0;
 
 /** Chunks for another thread, which returns their memory after use. */
-export class OutgoingChunks {
+export class OutgoingChunks implements Disposable {
   readonly #send: (chunk: Uint8Array<ArrayBuffer>) => void;
   readonly #spare: ArrayBuffer[] = [];
   #ahead = 0;
-  #isFirst = true;
+  #taken = 0;
+  #large = 0;
   #isStopped = false;
   #wake: (() => void) | undefined;
 
@@ -18,11 +24,15 @@ export class OutgoingChunks {
     this.#send = send;
   }
 
-  /** Memory for the next chunk. A small archive takes little of it. */
+  /** Memory for the next chunk. A small archive, and a client that does not read, takes little of it. */
   fresh(): Buffer<ArrayBuffer> {
-    const size = this.#isFirst ? FIRST_BYTES : CHUNK_BYTES;
-    this.#isFirst = false;
-    return Buffer.from(this.#spare.pop() ?? new ArrayBuffer(size));
+    const spare = this.#spare.pop();
+    const mayGrow = this.#taken >= TRIAL_CHUNKS && large < MAX_LARGE;
+    if (spare !== undefined && (spare.byteLength === LARGE_BYTES || !mayGrow)) return Buffer.from(spare);
+    if (!mayGrow) return Buffer.from(new ArrayBuffer(SMALL_BYTES));
+    large += 1;
+    this.#large += 1;
+    return Buffer.from(new ArrayBuffer(LARGE_BYTES));
   }
 
   /** Sends a chunk, and resolves when the next one may follow. Throws when the archive is no longer wanted. */
@@ -40,13 +50,19 @@ export class OutgoingChunks {
   /** A chunk was taken; its memory comes back. */
   giveBack(memory: ArrayBuffer): void {
     this.#ahead -= 1;
-    if (memory.byteLength === CHUNK_BYTES) this.#spare.push(memory);
+    this.#taken += 1;
+    this.#spare.push(memory);
     this.#wake?.();
   }
 
   stop(): void {
     this.#isStopped = true;
     this.#wake?.();
+  }
+
+  /** The stream is over: others may have its large chunks. */
+  [Symbol.dispose](): void {
+    large -= this.#large;
   }
 
   #throwIfStopped(): void {
