@@ -1,9 +1,11 @@
 import type { Config } from '../config/daemon-config.ts';
+import { describe } from '../images/present.ts';
 import type { DeliveryStatus } from '../logs/delivery/delivery.ts';
 import { logDriverOf } from '../logs/drivers.ts';
 import type { Endpoint } from '../networks/endpoints/endpoint.ts';
 import { listedPorts, networkSettings, presentEndpoints, type Member } from '../networks/present.ts';
 import { networkModeOf } from '../networks/settings/mode.ts';
+import type { IndexEntry } from '../registry/manifests.ts';
 import type { Health } from './health/store.ts';
 import { humanDuration } from './queries/durations.ts';
 import { etcFilesOf } from './runs/preparation/etc-files.ts';
@@ -23,6 +25,8 @@ export type Around = {
   exposed: readonly string[];
   /** The image's name if it still belongs to the container's image, otherwise the id. */
   imageName: string;
+  /** The image's manifest, if its registry's document is kept. */
+  manifest: IndexEntry | undefined;
   /** Undefined if it was never checked. */
   health: Health | undefined;
   execIds: readonly string[];
@@ -44,6 +48,7 @@ export function presentSummary(container: Container, around: Around): Summary {
     Names: [`/${name}`, ...around.linkNames],
     Image: around.imageName,
     ImageID: imageId,
+    ...(around.manifest && { ImageManifestDescriptor: describe(around.manifest) }),
     Command: [path, ...args].map((word) => (/\s/.test(word) ? `'${word}'` : word)).join(' '),
     Created: Math.floor(createdAt.epochMilliseconds / 1000),
     Ports: listedPorts(member),
@@ -87,6 +92,7 @@ export function presentInspect(container: Container, around: Around, graphDriver
       ...(around.health && { Health: presentHealth(around.health) }),
     },
     Image: container.imageId,
+    ...(around.manifest && { ImageManifestDescriptor: describe(around.manifest) }),
     ResolvConfPath: hasRun ? files.resolvConf : '',
     HostnamePath: hasRun ? files.hostname : '',
     HostsPath: hasRun ? files.hosts : '',

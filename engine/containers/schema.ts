@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 
+import { ManifestDescriptor } from '../images/schema.ts';
 import { Endpoints, EndpointSettings, NetworkSettings } from '../networks/schema.ts';
 import { ContainerConfig, ContainerConfigBody } from './settings/container-config-schema.ts';
 import { HostConfig, HostConfigBody } from './settings/host-config/host-config-schema.ts';
@@ -103,6 +104,7 @@ export const Summary = Type.Object({
   Names: Type.Array(Type.String()),
   Image: Type.String(),
   ImageID: Type.String(),
+  ImageManifestDescriptor: Type.Optional(ManifestDescriptor),
   Command: Type.String(),
   Created: Type.Integer(),
   Ports: Type.Array(
@@ -156,6 +158,7 @@ export const Inspect = Type.Object({
     ),
   }),
   Image: Type.String(),
+  ImageManifestDescriptor: Type.Optional(ManifestDescriptor),
   ResolvConfPath: Type.String(),
   HostnamePath: Type.String(),
   HostsPath: Type.String(),

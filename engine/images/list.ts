@@ -51,18 +51,6 @@ export function listImages(engine: Needs, { all: withSteps, name, filters }: Opt
   return listed.toSorted((a, b) => createdNs(b.image) - createdNs(a.image));
 }
 
-/** Sizes of the layers that each image has in common with another one of the list, by the image's id. */
-export function sharedSizes({ layers }: Pick<Engine, 'layers'>, listed: readonly Listed[]): Map<string, number> {
-  const uses = new Map<string, number>();
-  for (const { image } of listed) for (const id of image.layers) uses.set(id, (uses.get(id) ?? 0) + 1);
-  return new Map(
-    listed.map(({ image }) => {
-      const shared = image.layers.filter((id) => uses.get(id)! > 1);
-      return [image.id, shared.reduce((bytes, id) => bytes + (layers.get(id)?.sizeBytes ?? 0), 0)];
-    }),
-  );
-}
-
 function olderThan(images: ImageStore, refs: ReadonlySet<string> | undefined): (image: Image) => boolean {
   const limits = [...(refs ?? [])].map((ref) => createdNs(images.find(ref)));
   return (image) => limits.every((limit) => createdNs(image) < limit);

@@ -2,8 +2,10 @@ import { join } from 'node:path';
 
 import type { Layer } from '../layers/records.ts';
 import { EMPTY_CONFIG } from '../records/run-config.ts';
+import type { Descriptor, IndexEntry, Platform } from '../registry/manifests.ts';
 import type { HistoryStep } from './configuration/history.ts';
 import type { Listed } from './list.ts';
+import type { ManifestSummary } from './manifests/summaries.ts';
 import type { Removal } from './removal/delete.ts';
 import type * as wire from './schema.ts';
 import type { Image } from './store.ts';
@@ -11,31 +13,84 @@ import type { Distribution } from './transfers/distribution.ts';
 
 const NEVER = '0001-01-01T00:00:00Z';
 
-/** Sizes and counts that cost a look at other records; -1 means "not computed". */
-type Computed = Readonly<{ sharedBytes: number; containers: number }>;
+/** Sizes, counts and manifests that cost a look at other records; -1 and undefined mean "not computed". */
+type Computed = Readonly<{
+  bytes: number;
+  sharedBytes: number;
+  containers: number;
+  descriptor: Descriptor | undefined;
+  manifests: readonly ManifestSummary[] | undefined;
+  repositories: readonly string[];
+}>;
 
-export function imageSummary(
-  { image, tags, digests }: Listed,
-  { sharedBytes, containers }: Computed,
-): wire.ImageSummary {
+export function imageSummary({ image, tags, digests }: Listed, computed: Computed): wire.ImageSummary {
+  const { bytes, sharedBytes, containers, descriptor, manifests, repositories } = computed;
   return {
     Id: image.id,
     ParentId: image.parentId ?? '',
     RepoTags: tags,
     RepoDigests: digests,
     Created: image.createdAt === undefined ? 0 : Math.floor(image.createdAt.epochMilliseconds / 1000),
-    Size: image.sizeBytes,
-    VirtualSize: image.sizeBytes,
+    Size: bytes,
+    VirtualSize: bytes,
     SharedSize: sharedBytes,
     Containers: containers,
     Labels: labelsOf(image),
+    ...(descriptor !== undefined && { Descriptor: describe(descriptor) }),
+    ...(manifests !== undefined && { Manifests: manifests.map((each) => manifestSummary(each, repositories)) }),
   };
+}
+
+/** One manifest of an image; `repositories`: its known origins. */
+function manifestSummary(summary: ManifestSummary, repositories: readonly string[]): wire.ManifestSummary {
+  const { entry, isAvailable, contentBytes, kind } = summary;
+  const unpacked = kind === 'image' ? summary.unpackedBytes : 0;
+  return {
+    ID: entry.digest,
+    Descriptor: describe(entry),
+    Available: isAvailable,
+    Size: { Content: contentBytes, Total: contentBytes + unpacked },
+    Kind: kind,
+    ...(kind === 'image' && {
+      ImageData: {
+        Platform: platformOf(summary.platform),
+        ...(isAvailable && repositories.length > 0 && { Identity: identityOf(repositories) }),
+        Size: { Unpacked: unpacked },
+        Containers: summary.containers.length > 0 ? [...summary.containers] : null,
+      },
+    }),
+    ...(kind === 'attestation' && { AttestationData: { For: summary.attests } }),
+  };
+}
+
+/** A descriptor without the content that it may carry itself. */
+export function describe(entry: IndexEntry): wire.ManifestDescriptor {
+  const { mediaType, digest, size, annotations, platform, artifactType } = entry;
+  return {
+    mediaType: mediaType ?? '',
+    digest,
+    size,
+    ...(annotations && { annotations }),
+    ...(platform && { platform: platformOf(platform) }),
+    ...(artifactType && { artifactType }),
+  };
+}
+
+function platformOf(platform: Platform): wire.ManifestDescriptor['platform'] & object {
+  const { architecture, os, variant } = platform;
+  const version = platform['os.version'];
+  return { architecture, os, ...(version && { 'os.version': version }), ...(variant && { variant }) };
+}
+
+function identityOf(repositories: readonly string[]): wire.Identity {
+  return { Pull: repositories.map((Repository) => ({ Repository })) };
 }
 
 export function imageInspect(
   image: Image,
-  names: { tags: string[]; digests: string[]; taggedAt: Temporal.Instant | undefined },
+  names: { tags: string[]; digests: string[]; repositories: string[]; taggedAt: Temporal.Instant | undefined },
   layers: { chain: readonly Layer[]; directory: string },
+  documents: { descriptor: Descriptor | undefined; manifests: readonly ManifestSummary[] | undefined },
 ): wire.ImageInspect {
   return {
     Id: image.id,
@@ -58,6 +113,11 @@ export function imageInspect(
     GraphDriver: { Name: 'overlay2', Data: graphDriverData(layers.chain, layers.directory) },
     RootFS: { Type: 'layers', ...(image.diffIds.length > 0 && { Layers: [...image.diffIds] }) },
     Metadata: { LastTagTime: names.taggedAt?.toString() ?? NEVER },
+    ...(documents.descriptor !== undefined && { Descriptor: describe(documents.descriptor) }),
+    ...(documents.manifests !== undefined && {
+      Manifests: documents.manifests.map((each) => manifestSummary(each, [])),
+    }),
+    ...(names.repositories.length > 0 && { Identity: identityOf(names.repositories) }),
   };
 }
 

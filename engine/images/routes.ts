@@ -20,11 +20,13 @@ import { imageHistory } from './configuration/history.ts';
 import { parseJsonPlatform, parsePlatform } from './configuration/platform.ts';
 import { fetchArchive } from './import/fetch.ts';
 import { importImage } from './import/import.ts';
-import { IMAGE_FILTERS, listImages, sharedSizes } from './list.ts';
+import { inspectImage } from './inspect.ts';
+import { listedSummaries } from './list-summaries.ts';
+import { IMAGE_FILTERS, listImages } from './list.ts';
 import { checkArchives } from './missing-files.ts';
 import { parseImportName, parsePulled, parseReference, withDefaultTag } from './names/reference.ts';
 import { tagImage } from './names/tag.ts';
-import { deleteResult, distributionInspect, historyStep, imageInspect, imageSummary } from './present.ts';
+import { deleteResult, distributionInspect, historyStep } from './present.ts';
 import { streamProgress } from './progress-stream.ts';
 import { deleteImage } from './removal/delete.ts';
 import { pruneImages } from './removal/prune.ts';
@@ -45,12 +47,9 @@ export const imageRoutes =
       handler: ({ query }) => {
         const filters = parseFilters(query.filters, IMAGE_FILTERS);
         const listed = listImages(engine, { all: query.all ?? false, name: query.filter, filters });
-        const shared = query['shared-size'] === true ? sharedSizes(engine, listed) : undefined;
-        const counts = engine.imageUsage.counts();
-        return listed.map((each) => {
-          const { id } = each.image;
-          return imageSummary(each, { sharedBytes: shared?.get(id) ?? -1, containers: counts.get(id) ?? 0 });
-        });
+        const identity = query.identity ?? false;
+        const manifests = identity || (query.manifests ?? false);
+        return listedSummaries(engine, listed, { sharedSizes: query['shared-size'] ?? false, manifests, identity });
       },
     });
 
@@ -86,23 +85,20 @@ export const imageRoutes =
     });
 
     http.get('/images/:ref/json', {
-      schema: { params: wire.ImageRef, querystring: wire.StoredImageQuery, response: { 200: wire.ImageInspect } },
+      schema: { params: wire.ImageRef, querystring: wire.InspectImageQuery, response: { 200: wire.ImageInspect } },
       handler: ({ params, query }) => {
-        const { images, layers } = engine;
-        const image = images.find(params.ref, parseJsonPlatform(query.platform));
-        const { id } = image;
-        const names = { tags: images.tagsOf(id), digests: images.digestsOf(id), taggedAt: images.taggedAt(id) };
-        return imageInspect(image, names, {
-          chain: layers.chain(image.layers.at(-1)),
-          directory: layers.folders.directory,
-        });
+        const platform = parseJsonPlatform(query.platform);
+        if (query.manifests === true && platform !== undefined) {
+          throw new EngineError('invalid', 'conflicting options: manifests and platform options cannot both be set');
+        }
+        return inspectImage(engine, params.ref, { platform, manifests: query.manifests ?? false });
       },
     });
 
     http.get('/images/:ref/history', {
       schema: {
         params: wire.ImageRef,
-        querystring: wire.StoredImageQuery,
+        querystring: wire.ImageHistoryQuery,
         response: { 200: Type.Array(wire.HistoryStep) },
       },
       handler: ({ params, query }) => {
@@ -115,11 +111,12 @@ export const imageRoutes =
       schema: { params: wire.ImageRef, querystring: wire.PushImageQuery },
       handler: async (request, reply) => {
         const reference = parsePulled(request.params.ref, request.query.tag);
+        const platform = parseJsonPlatform(request.query.platform);
         const header = request.headers['x-registry-auth'] ?? '';
         const credentials = header === '' ? await credentialsInBody(request.raw) : parseRegistryAuth(header);
         const signal = clientGone(reply.raw);
         await streamProgress(request, reply, async (report) => {
-          await pushImages(engine, { reference, credentials, report, signal });
+          await pushImages(engine, { reference, credentials, report, signal, platform });
         });
       },
     });

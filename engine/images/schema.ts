@@ -10,7 +10,14 @@ export const ImageRef = Type.Object({
 const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
 const text = (description: string) => Type.Optional(Type.String({ description }));
 
-export const StoredImageQuery = Type.Object({ platform: text('JSON: the platform that the image must have') });
+const platformText = 'JSON: the platform of an image that has several';
+
+export const InspectImageQuery = Type.Object({
+  platform: text(platformText),
+  manifests: flag('With Manifests'),
+});
+
+export const ImageHistoryQuery = Type.Object({ platform: text(platformText) });
 
 export const ListImagesQuery = Type.Object({
   all: flag('Also intermediate images'),
@@ -18,6 +25,8 @@ export const ListImagesQuery = Type.Object({
   filter: text('Only images with this name'),
   digests: flag('With RepoDigests'),
   'shared-size': flag('With SharedSize: layers that others of the listed images have too'),
+  manifests: flag('With Manifests: the platforms and attestations of each image'),
+  identity: flag('With Manifests, and the origins of each'),
 });
 
 export const CreateImageQuery = Type.Object({
@@ -38,7 +47,10 @@ export const SaveImagesQuery = Type.Object({
   names: Type.Optional(Type.Union([Type.String(), Strings], { description: 'May be repeated' })),
 });
 
-export const PushImageQuery = Type.Object({ tag: text('The tag; all of the repository without one') });
+export const PushImageQuery = Type.Object({
+  tag: text('The tag; all of the repository without one'),
+  platform: text('JSON: the only platform of an index to push'),
+});
 
 export const TagImageQuery = Type.Object({
   repo: text('The new name, with or without a tag'),
@@ -51,6 +63,44 @@ export const DeleteImageQuery = Type.Object({
   noprune: flag('Keep parents without a name'),
 });
 
+const Platform = Type.Object({
+  architecture: Type.String(),
+  os: Type.String(),
+  'os.version': Type.Optional(Type.String()),
+  variant: Type.Optional(Type.String()),
+});
+
+export const ManifestDescriptor = Type.Object({
+  mediaType: Type.String(),
+  digest: Type.String(),
+  size: Type.Integer(),
+  annotations: Type.Optional(Type.Record(Type.String(), Type.String())),
+  platform: Type.Optional(Platform),
+  artifactType: Type.Optional(Type.String()),
+});
+export type ManifestDescriptor = Static<typeof ManifestDescriptor>;
+
+const Identity = Type.Object({ Pull: Type.Array(Type.Object({ Repository: Type.String() })) });
+export type Identity = Static<typeof Identity>;
+
+const ManifestSummary = Type.Object({
+  ID: Type.String(),
+  Descriptor: ManifestDescriptor,
+  Available: Type.Boolean(),
+  Size: Type.Object({ Content: Type.Integer(), Total: Type.Integer() }),
+  Kind: Type.String({ description: 'image, attestation or unknown' }),
+  ImageData: Type.Optional(
+    Type.Object({
+      Platform,
+      Identity: Type.Optional(Identity),
+      Size: Type.Object({ Unpacked: Type.Integer() }),
+      Containers: Nullable(Strings),
+    }),
+  ),
+  AttestationData: Type.Optional(Type.Object({ For: Type.String() })),
+});
+export type ManifestSummary = Static<typeof ManifestSummary>;
+
 export const ImageSummary = Type.Object({
   Id: Type.String(),
   ParentId: Type.String(),
@@ -62,6 +112,8 @@ export const ImageSummary = Type.Object({
   SharedSize: Type.Integer(),
   Containers: Type.Integer(),
   Labels: Nullable(Type.Record(Type.String(), Type.String())),
+  Descriptor: Type.Optional(ManifestDescriptor),
+  Manifests: Type.Optional(Type.Array(ManifestSummary)),
 });
 export type ImageSummary = Static<typeof ImageSummary>;
 
@@ -92,6 +144,9 @@ export const ImageInspect = Type.Object({
   }),
   RootFS: Type.Object({ Type: Type.String(), Layers: Type.Optional(Strings) }),
   Metadata: Type.Object({ LastTagTime: Type.String() }),
+  Descriptor: Type.Optional(ManifestDescriptor),
+  Manifests: Type.Optional(Type.Array(ManifestSummary)),
+  Identity: Type.Optional(Identity),
 });
 export type ImageInspect = Static<typeof ImageInspect>;
 
@@ -114,13 +169,6 @@ export type DeleteResult = Static<typeof DeleteResult>;
 export const PrunedImages = Type.Object({
   ImagesDeleted: Nullable(Type.Array(DeleteResult)),
   SpaceReclaimed: Type.Integer(),
-});
-
-const Platform = Type.Object({
-  architecture: Type.String(),
-  os: Type.String(),
-  'os.version': Type.Optional(Type.String()),
-  variant: Type.Optional(Type.String()),
 });
 
 export const DistributionInspect = Type.Object({

@@ -133,6 +133,20 @@ export class ImageStore {
     return [...ids].flatMap((id) => this.get(id) ?? []);
   }
 
+  /** The tags of a repository, with the images and the documents that they stand for. */
+  tagsIn(repository: string): { tag: string; image: Image; target: string | undefined }[] {
+    const found = this.#names.values().filter((name) => name.repository === repository && name.tag !== undefined);
+    return [...found].flatMap((name) => {
+      const image = this.get(name.imageId);
+      return image === undefined ? [] : [{ tag: name.tag!, image, target: targetOf(name) }];
+    });
+  }
+
+  /** Whether a kept index lists the image. */
+  isInIndex(id: string): boolean {
+    return this.documents.ofImage(id).some(({ digest }) => this.documents.parentsOf(digest).size > 0);
+  }
+
   /** Whether the image only belongs to indexes of which another platform stands for the name. */
   isOtherPlatform(id: string): boolean {
     return this.#names.in('image', id).length === 0 && this.referencesOf(id).length > 0;
@@ -174,6 +188,12 @@ export class ImageStore {
     return this.referencesOf(id)
       .filter((reference) => reference.digest !== undefined)
       .map(familiarReference);
+  }
+
+  /** The repositories that are known to have an image, in their complete form. */
+  repositoriesOf(id: string): string[] {
+    const known = this.referencesOf(id).filter(({ digest }) => digest !== undefined);
+    return [...new Set(known.map(({ repository }) => repository))];
   }
 
   taggedAt(id: string): Temporal.Instant | undefined {

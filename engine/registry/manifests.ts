@@ -53,6 +53,8 @@ export const DOCKER_MANIFEST = 'application/vnd.docker.distribution.manifest.v2+
 export const DOCKER_CONFIG = 'application/vnd.docker.container.image.v1+json';
 export const PLUGIN_CONFIG = 'application/vnd.docker.plugin.v1+json';
 export const DOCKER_LAYER = 'application/vnd.docker.image.rootfs.diff.tar.gzip';
+export const OCI_CONFIG = 'application/vnd.oci.image.config.v1+json';
+export const OCI_LAYER = 'application/vnd.oci.image.layer.v1.tar';
 const DOCKER_LIST = 'application/vnd.docker.distribution.manifest.list.v2+json';
 export const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
 export const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
@@ -63,7 +65,7 @@ export const MANIFEST_BYTES = 4 * 1024 * 1024;
 
 const LAYER =
   /^application\/vnd\.(?:docker\.image\.rootfs\.(?:foreign\.)?diff\.tar|oci\.image\.layer\.(?:nondistributable\.)?v1\.tar)/;
-const CONFIG = new Set([DOCKER_CONFIG, 'application/vnd.oci.image.config.v1+json', 'text/html', '']);
+const CONFIG = new Set([DOCKER_CONFIG, OCI_CONFIG, 'text/html', '']);
 
 const OLD_TYPES: ReadonlySet<string> = new Set([OLD_SIGNED_MANIFEST, OLD_MANIFEST]);
 /** Their media types in registries of that time. */

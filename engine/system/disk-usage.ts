@@ -1,8 +1,8 @@
 import { listContainers } from '../containers/queries/list.ts';
 import { isAlive, type ContainerState } from '../containers/state.ts';
 import type { Engine } from '../engine.ts';
-import { listImages, sharedSizes } from '../images/list.ts';
-import { imageSummary } from '../images/present.ts';
+import { listedSummaries } from '../images/list-summaries.ts';
+import { listImages } from '../images/list.ts';
 import { presentVolume } from '../volumes/present.ts';
 import { isPlainLocal, volumeBytes } from '../volumes/size.ts';
 import type { Volume } from '../volumes/store.ts';
@@ -124,14 +124,9 @@ export class DiskUsage {
   }
 
   #images(): UsageOf<'ImageUsage'>['Items'] {
-    const { clock, images, imageUsage, layers } = this.#engine;
+    const { clock, images } = this.#engine;
     const listed = listImages({ images, clock }, { all: false, filters: new Map() });
-    const shared = sharedSizes({ layers }, listed);
-    const counts = imageUsage.counts();
-    return listed.map((each) => {
-      const { id } = each.image;
-      return imageSummary(each, { sharedBytes: shared.get(id)!, containers: counts.get(id) ?? 0 });
-    });
+    return listedSummaries(this.#engine, listed, { sharedSizes: true, manifests: false, identity: false });
   }
 
   /** One after the other, because each may need descriptors and a child process. */

@@ -34,7 +34,7 @@ export async function putMultiPlatform(
   registries: Registries,
   repository: string,
   tag: string,
-  { content = '', without = '' }: { content?: string; without?: string } = {},
+  { content = '', without = '', isAttested = true }: { content?: string; without?: string; isAttested?: boolean } = {},
 ): Promise<MultiPlatform> {
   const host = { os: 'linux', architecture: HOST_ARCHITECTURE };
   const others = FOREIGN.filter(({ architecture }) => ![HOST_ARCHITECTURE, without].includes(architecture));
@@ -51,7 +51,7 @@ export async function putMultiPlatform(
   const attestation = await putAttestation(registries, repository, images.at(-1)!.digest);
   const manifests = [
     ...images.map(({ mediaType, digest, size, platform }) => ({ mediaType, digest, size, platform })),
-    attestation,
+    ...(isAttested ? [attestation] : []),
   ];
   const { digest, size } = await registries.putManifest(
     repository,

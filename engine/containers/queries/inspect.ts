@@ -59,6 +59,7 @@ function isSame(one: Around, other: Around): boolean {
     one.endpoints === other.endpoints &&
     one.health === other.health &&
     one.imageName === other.imageName &&
+    one.manifest?.digest === other.manifest?.digest &&
     one.filesOf === other.filesOf &&
     one.delivery === other.delivery &&
     one.config.dataRoot === other.config.dataRoot &&
@@ -81,6 +82,7 @@ export function aroundOf(
     endpoints,
     exposed: engine.networks.exposedPorts(container.id, container.config.ExposedPorts),
     imageName: imageNameOf(engine.images, container),
+    manifest: engine.images.documents.manifestOf(container.imageId),
     health: engine.health.of(container.id),
     execIds: whole ? engine.execs.runningIn(container.id) : [],
     filesOf: whole ? filesOwner(engine.containers, container) : container.id,

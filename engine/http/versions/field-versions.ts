@@ -43,11 +43,13 @@ export const FIELD_VERSIONS: Readonly<Partial<Record<EndpointName, FieldVersions
       ...below('NetworkingConfig.EndpointsConfig', { ...ENDPOINT, MacAddress: '1.44' }),
     },
   },
-  'GET /containers/{id}/json': { answer: below('NetworkSettings.Networks', SHOWN_ENDPOINT) },
+  'GET /containers/{id}/json': {
+    answer: { ...below('NetworkSettings.Networks', SHOWN_ENDPOINT), ImageManifestDescriptor: '1.48' },
+  },
   'GET /containers/json': {
     answer: {
       ...below('NetworkSettings.Networks', SHOWN_ENDPOINT),
-      ...{ 'HostConfig.Annotations': '1.46', Health: '1.52' },
+      ...{ 'HostConfig.Annotations': '1.46', ImageManifestDescriptor: '1.48', Health: '1.52' },
     },
   },
   'POST /containers/{id}/update': {
@@ -65,8 +67,14 @@ export const FIELD_VERSIONS: Readonly<Partial<Record<EndpointName, FieldVersions
   'POST /containers/{id}/exec': { body: { Env: '1.25', WorkingDir: '1.35', ConsoleSize: '1.42' } },
   'POST /exec/{id}/start': { body: { ConsoleSize: '1.42' } },
   'POST /commit': { body: SETTINGS },
-  'GET /images/json': { query: { 'shared-size': '1.42', manifests: '1.47' } },
-  'GET /images/{name}/json': { query: { manifests: '1.48', platform: '1.49' } },
+  'GET /images/json': {
+    query: { 'shared-size': '1.42', manifests: '1.47', identity: '1.54' },
+    answer: { Manifests: '1.47', Descriptor: '1.48', 'Manifests.ImageData.Identity': '1.54' },
+  },
+  'GET /images/{name}/json': {
+    query: { manifests: '1.48', platform: '1.49' },
+    answer: { Manifests: '1.48', Descriptor: '1.48', Identity: '1.53' },
+  },
   'GET /images/{name}/history': { query: { platform: '1.48' } },
   'GET /images/{name}/get': { query: { platform: '1.48' } },
   'GET /images/get': { query: { platform: '1.48' } },

@@ -44,12 +44,7 @@ function namesInRepository(images: ImageStore, ref: string): [Image, Reference][
   if (/^(?:sha256:[0-9a-f]*|[0-9a-f]{64})$/.test(ref)) return [];
   const { repository, tag, digest } = parseReference(ref);
   if (tag !== undefined || digest !== undefined) return [];
-  return images.all().flatMap((image) =>
-    images
-      .referencesOf(image.id)
-      .filter((name) => name.repository === repository && name.tag !== undefined)
-      .map((name): [Image, Reference] => [image, name]),
-  );
+  return images.tagsIn(repository).map(({ tag, image }) => [image, { repository, tag }]);
 }
 
 /**

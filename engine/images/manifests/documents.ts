@@ -59,6 +59,15 @@ export class Documents {
     return this.#table.in('image', imageId);
   }
 
+  /** A manifest of an image as an index describes it, or as it describes itself. */
+  manifestOf(imageId: string): IndexEntry | undefined {
+    const [manifest] = this.ofImage(imageId);
+    if (manifest === undefined) return undefined;
+    const { digest } = manifest;
+    const entries = [...this.parentsOf(digest)].flatMap((index) => this.entriesOf(index));
+    return entries.find((entry) => entry.digest === digest) ?? descriptorOf(manifest);
+  }
+
   /** The entries of an index; none for other documents. */
   entriesOf(digest: string): readonly IndexEntry[] {
     const document = this.get(digest);

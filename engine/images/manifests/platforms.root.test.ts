@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, afterEach, before, suite, test } from 'node:test';
 
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
+import { imageArchive } from '@gantry/testing/busybox-image.ts';
 import { putMultiPlatform, type MultiPlatform } from '@gantry/testing/registries/multi-platform.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
@@ -179,5 +181,82 @@ suite('images of several platforms', { concurrency: false }, () => {
     assert.deepEqual(await create(NAME, 'linux/arm64'), missing('linux/arm64'));
     assert.match(await pull('multi:1', 'linux/arm64'), /Image is up to date/);
     assert.deepEqual(await create(NAME, 'linux/arm64'), [201]);
+  });
+
+  type Manifest = {
+    ID: string;
+    Kind: string;
+    Available: boolean;
+    Descriptor: { digest: string; platform?: object; annotations?: object };
+    Size: { Content: number; Total: number };
+    ImageData?: { Platform: object; Size: { Unpacked: number }; Containers: string[] | null };
+    AttestationData?: { For: string };
+  };
+  type WithManifests = Listed & { Size: number; Descriptor: object; Identity?: object; Manifests?: Manifest[] };
+
+  test('lists and inspects show the manifests of an index on request', async () => {
+    await pull('multi:1');
+    await pull('multi:1', 'linux/arm64');
+    await create(NAME, 'linux/arm64');
+    const containers = (await engine.get<{ Id: string; ImageManifestDescriptor: object }[]>('/containers/json?all=1'))
+      .body;
+
+    const [listed] = (await engine.get<WithManifests[]>('/images/json?manifests=1')).body;
+    const [without] = (await engine.get<WithManifests[]>('/images/json')).body;
+    const inspected = (await engine.get<WithManifests>(`/images/${NAME}/json?manifests=1`)).body;
+
+    const ofIndex = { mediaType: 'application/vnd.oci.image.index.v1+json', digest: index.digest, size: index.size };
+    for (const each of [listed!, without!, inspected]) assert.deepEqual(each.Descriptor, ofIndex);
+    assert.equal(without!.Manifests, undefined);
+    assert.deepEqual(inspected.Identity, { Pull: [{ Repository: `${REGISTRY}/multi` }] });
+    const manifests = listed!.Manifests ?? [];
+    assert.deepEqual(inspected.Manifests, manifests);
+    assert.deepEqual(
+      manifests.map(({ ID, Kind, Available }) => [ID, Kind, Available]),
+      [
+        ...index.images.map(({ digest, platform }) => [digest, 'image', platform.architecture !== 's390x']),
+        [index.attestation.digest, 'attestation', false],
+      ],
+    );
+    for (const [at, { platform, layers, id, ...rest }] of index.images.entries()) {
+      const { ImageData, Size, Descriptor } = manifests[at]!;
+      assert.deepEqual([ImageData!.Platform, Descriptor], [platform, { ...rest, platform }]);
+      assert.deepEqual([Size.Content > 0, Size.Total - Size.Content], [Size.Total > 0, ImageData!.Size.Unpacked]);
+      const isUsed = platform.architecture === 'arm64';
+      assert.deepEqual(ImageData!.Containers, isUsed ? [containers[0]!.Id] : null);
+      if (isUsed) assert.deepEqual(containers[0]!.ImageManifestDescriptor, Descriptor);
+      assert.match(id, /^sha256:/);
+      assert.equal(layers.length, 2);
+    }
+    assert.deepEqual(manifests.at(-1)!.AttestationData, { For: index.images.at(-1)!.digest });
+    // The layer that both have in common counts once.
+    const unpacked = manifests.map(({ ImageData }) => ImageData?.Size.Unpacked ?? 0);
+    assert.ok(listed!.Size > Math.max(...unpacked) && listed!.Size < unpacked.reduce((sum, each) => sum + each));
+    const { body: usage } = await engine.get<{ LayersSize: number; Images: WithManifests[] }>('/system/df?type=image');
+    assert.deepEqual([usage.LayersSize, usage.Images.map(({ Size }) => Size)], [listed!.Size, [listed!.Size]]);
+  });
+
+  test('an image without a document has one manifest with a stable digest', async () => {
+    const archive = imageArchive(new TarWriter().add({ name: 'file' }).end(), ['plain:1']);
+    await engine.post('/images/load', archive);
+
+    const { Manifests: first } = (await engine.get<WithManifests>('/images/plain:1/json?manifests=1')).body;
+    const { Manifests: second } = (await engine.get<WithManifests>('/images/plain:1/json?manifests=1')).body;
+
+    assert.deepEqual(
+      first?.map(({ Kind, Available }) => [Kind, Available]),
+      [['image', true]],
+    );
+    assert.deepEqual(second, first);
+  });
+
+  test('manifests beside a platform are refused', async () => {
+    await pull('multi:1');
+    const platform = encodeURIComponent(JSON.stringify(ARM));
+
+    const { status, body } = await engine.get<Message>(`/images/${NAME}/json?manifests=1&platform=${platform}`);
+
+    assert.equal(status, 400);
+    assert.equal(body.message, 'conflicting options: manifests and platform options cannot both be set');
   });
 });

@@ -1,5 +1,7 @@
+import { createWriteStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 
 import type { Engine } from '../../engine.ts';
 import { archiveSource } from '../../layers/archive-source.ts';
@@ -17,7 +19,7 @@ import { retrying, type LayerLines } from './transfer-lines.ts';
 
 export type Needs = Pick<Engine, 'archives' | 'blobs' | 'clock' | 'layers' | 'layerSources'>;
 
-type Options = {
+export type Options = {
   target: PushTarget;
   /** Layers that are compressed at once: each takes memory, and a processor. */
   compressions: Slots;
@@ -43,6 +45,50 @@ export async function pushLayer(engine: Needs, layer: Layer, options: Options): 
   engine.layerSources.remember(layer.diffId, { repository, digest: pushed.digest, sizeBytes: pushed.size });
   lines.say(pushed.how);
   return { mediaType: DOCKER_LAYER, size: pushed.size, digest: pushed.digest };
+}
+
+/**
+ * Like `pushLayer`, with exactly the bytes that a manifest names. Throws `failed` if neither this machine nor the registry has
+ * them.
+ */
+export async function pushExactLayer(
+  engine: Needs,
+  { layer, descriptor }: { layer: Layer; descriptor: Descriptor },
+  options: Options,
+): Promise<void> {
+  const { repository, lines } = options;
+  const { digest, size } = descriptor;
+  const known = engine.layerSources.of(layer.diffId).filter((each) => each.digest === digest);
+  const pushed =
+    (await presentOf([digest], options)) ??
+    (await mountFromRepository(known, options)) ??
+    (await uploadedExactly(engine, layer, descriptor, options));
+  engine.layerSources.remember(layer.diffId, { repository, digest, sizeBytes: size });
+  lines.say(pushed.how);
+}
+
+async function uploadedExactly(
+  engine: Needs,
+  layer: Layer,
+  { digest, size }: Descriptor,
+  options: Options,
+): Promise<Pushed> {
+  const source = archiveSource(engine, layer);
+  if (layer.blob === digest && source?.kind === 'whole') return await uploadedAsIs(engine, layer, options);
+  if (layer.diffId !== digest || source === undefined) {
+    throw new EngineError('failed', `missing content: the layer ${digest} is here in another form`);
+  }
+  await using arrivals = engine.blobs.arrivals();
+  const path = join(arrivals.path, 'layer.tar');
+  await pipeline(engine.archives.read(source), createWriteStream(path));
+  await upload(engine, new GrowingFile(path, { digest, size }), options);
+  return { digest, size, how: 'Pushed' };
+}
+
+/** Whether this machine has a layer with exactly these bytes. */
+export function hasExactly(engine: Needs, layer: Layer, digest: string): boolean {
+  if (layer.diffId === digest) return archiveSource(engine, layer) !== undefined;
+  return layer.blob === digest && engine.blobs.isWhole(digest);
 }
 
 type Pushed = { digest: string; size: number; how: string };

@@ -1,25 +1,25 @@
 import type { Engine } from '../../engine.ts';
 import { sha256 } from '../../layers/chain-id.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { shortId } from '../../lib/ids.ts';
 import { measure } from '../../lib/measures.ts';
 import type { Credentials } from '../../registry/auth/credentials.ts';
 import { withRegistry } from '../../registry/connection/session.ts';
 import { isOfTokenServer, RegistryError } from '../../registry/errors.ts';
-import { DOCKER_CONFIG, writeManifest, type Descriptor } from '../../registry/manifests.ts';
+import { DOCKER_CONFIG, DOCKER_MANIFEST, writeManifest } from '../../registry/manifests.ts';
 import { PushTarget } from '../../registry/upload/push-target.ts';
+import type { Platform } from '../configuration/platform.ts';
+import { descriptorOf } from '../manifests/documents.ts';
 import { checkArchives } from '../missing-files.ts';
 import { familiarName, familiarReference, hostAndPath, type Reference } from '../names/reference.ts';
+import { describe } from '../present.ts';
 import type { Report } from '../progress.ts';
 import type { Image } from '../store.ts';
+import { choosePushed, type Choice } from './push-choice.ts';
+import { hasExactLayers, pushIndex, pushManifest } from './push-documents.ts';
 import { pushLayer, type Needs as NeedsOfLayer } from './push-layer.ts';
-import { Slots } from './slots.ts';
-import { LayerLines } from './transfer-lines.ts';
+import { pushLayers, type Push } from './push-layers.ts';
 
-/** As many as there are threads for it. */
-const COMPRESSIONS = 2;
-
-type Needs = NeedsOfLayer & Pick<Engine, 'config' | 'events' | 'images' | 'layers'>;
+type Needs = NeedsOfLayer & Pick<Engine, 'config' | 'events' | 'images' | 'imageUsage' | 'layers'>;
 
 type Request = {
   /** Without a tag: all tags of the repository. */
@@ -27,10 +27,15 @@ type Request = {
   credentials: Credentials;
   report: Report;
   signal: AbortSignal;
+  /** Undefined: all platforms of an index, if they are here. */
+  platform?: Platform | undefined;
 };
 
 /** Pushes an image, or all tags of a repository. It ends with its client. */
-export async function pushImages(engine: Needs, { reference, credentials, report, signal }: Request): Promise<void> {
+export async function pushImages(
+  engine: Needs,
+  { reference, credentials, report, signal, platform }: Request,
+): Promise<void> {
   const measured = measure('image', 'push');
   const { repository } = reference;
   const { host, path } = hostAndPath(repository);
@@ -38,11 +43,22 @@ export async function pushImages(engine: Needs, { reference, credentials, report
   const tagged = selectTags(engine, reference);
   // From here on the images may be removed.
   using leases = new DisposableStack();
-  for (const { image } of tagged) for (const chainId of image.layers) leases.use(engine.layers.lease(chainId));
+  for (const { image } of tagged) {
+    for (const each of engine.images.withPlatforms(image)) {
+      for (const chainId of each.layers) leases.use(engine.layers.lease(chainId));
+    }
+  }
   try {
     await withRegistry(engine, { host, credentials, useMirrors: false, signal }, async (session) => {
       const target = new PushTarget(session, path);
-      for (const each of tagged) await pushImage(engine, each, { target, repository, report, signal });
+      for (const each of tagged) {
+        const choice = choosePushed(
+          engine,
+          { ...each, ref: familiarReference({ repository, tag: each.tag }) },
+          platform,
+        );
+        await pushChosen(engine, each.tag, choice, { target, repository, report, signal });
+      }
     });
   } catch (error) {
     // For a refusal of the token server only its reason, as in dockerd.
@@ -54,17 +70,12 @@ export async function pushImages(engine: Needs, { reference, credentials, report
   measured();
 }
 
-type Tagged = Readonly<{ tag: string; image: Image; json: string }>;
+type Tagged = Readonly<{ tag: string; image: Image; target: string | undefined }>;
 
 function selectTags({ images }: Needs, reference: Reference): Tagged[] {
   if (reference.digest !== undefined) throw new EngineError('invalid', 'cannot push a digest reference');
   const { repository, tag: wanted } = reference;
-  const all = images.all().flatMap((image) =>
-    images
-      .referencesOf(image.id)
-      .filter((name) => name.repository === repository && name.tag !== undefined)
-      .map((name) => ({ tag: name.tag!, image, json: images.jsonOf(image.id) })),
-  );
+  const all = images.tagsIn(repository);
   const name = familiarName(repository);
   if (all.length === 0) throw new EngineError('failed', `An image does not exist locally with the tag: ${name}`);
   if (wanted === undefined) return all.toSorted((a, b) => (a.tag < b.tag ? -1 : 1));
@@ -73,52 +84,58 @@ function selectTags({ images }: Needs, reference: Reference): Tagged[] {
   return found;
 }
 
-type Push = { target: PushTarget; repository: string; report: Report; signal: AbortSignal };
+async function pushChosen(engine: Needs, tag: string, choice: Choice, push: Push): Promise<void> {
+  const { repository, report } = push;
+  switch (choice.kind) {
+    case 'index':
+      await pushIndex(engine, choice.document, tag, push);
+      return told(tag, descriptorOf(choice.document), push);
+    case 'manifest': {
+      const { document, image, insteadOf, entry } = choice;
+      if (insteadOf !== undefined) {
+        const originalIndex = describe(descriptorOf(insteadOf));
+        const aux = { manifestPushedInsteadOfIndex: true, originalIndex, selectedManifest: describe(entry) };
+        report({ progressDetail: {}, aux });
+      }
+      if (!(await hasExactLayers(engine, document, image, push))) return await pushImage(engine, tag, image, push);
+      await pushManifest(engine, document, image, push);
+      await push.target.putManifest(tag, Buffer.from(document.text), document.mediaType, push.signal);
+      if (insteadOf === undefined) remember(engine, image, { repository, digest: document.digest });
+      return told(tag, descriptorOf(document), push);
+    }
+    case 'image':
+      await pushImage(engine, tag, choice.image, push);
+  }
+}
 
-async function pushImage(engine: Needs, { tag, image, json }: Tagged, push: Push): Promise<void> {
-  const { target, repository, report, signal } = push;
+/** An image without a manifest, or with one whose layers are here in another form: it gets one of docker's. */
+async function pushImage(engine: Needs, tag: string, image: Image, push: Push): Promise<void> {
+  const { target, repository, signal } = push;
   checkArchives(engine, image);
-  const layers = await pushLayers(engine, image, push);
-  const bytes = Buffer.from(json);
+  const pushed = await pushLayers(
+    engine,
+    image,
+    push,
+    async (layer, options) => await pushLayer(engine, layer, options),
+  );
+  const layers = image.diffIds.map((diffId) => pushed.get(diffId)!);
+  const bytes = Buffer.from(engine.images.jsonOf(image.id));
   if ((await target.sizeOf(image.id, { signal })) === undefined) await target.put(bytes, image.id, signal);
   const config = { mediaType: DOCKER_CONFIG, size: bytes.length, digest: image.id };
   const manifest = writeManifest(config, layers);
-  await target.putManifest(tag, manifest, signal);
+  await target.putManifest(tag, manifest, DOCKER_MANIFEST, signal);
   const digest = sha256(manifest);
-  const byDigest = { repository, digest };
-  if (engine.images.get(image.id) !== undefined && engine.images.named(byDigest)?.id !== image.id) {
-    engine.images.refer(byDigest, image.id);
-  }
-  report({ status: `${tag}: digest: ${digest} size: ${manifest.length}` });
-  report({ progressDetail: {}, aux: { Tag: tag, Digest: digest, Size: manifest.length } });
+  remember(engine, image, { repository, digest });
+  told(tag, { digest, size: manifest.length }, push);
 }
 
-/** Several at once, topmost first; a layer that occurs twice is pushed once. */
-async function pushLayers(
-  engine: Needs,
-  image: Image,
-  { target, repository, report, signal }: Push,
-): Promise<Descriptor[]> {
-  const slots = new Slots(engine.config.maxConcurrentUploads);
-  const compressions = new Slots(COMPRESSIONS);
-  const stop = new AbortController();
-  const either = AbortSignal.any([signal, stop.signal]);
-  const byDiffId = new Map(
-    image.layers.map((chainId) => [engine.layers.get(chainId)!.diffId, engine.layers.get(chainId)!]),
-  );
-  const jobs = [...byDiffId.values()].toReversed().map((layer) => {
-    const lines = new LayerLines(report, engine.clock, shortId(layer.diffId.slice('sha256:'.length)), layer.sizeBytes);
-    lines.say('Preparing');
-    return { layer, lines };
-  });
-  const work = jobs.map(async ({ layer, lines }): Promise<[string, Descriptor]> => {
-    if (slots.areTaken) lines.say('Waiting');
-    using _slot = await slots.take(either);
-    return [layer.diffId, await pushLayer(engine, layer, { target, compressions, repository, lines, signal: either })];
-  });
-  for (const each of work) each.catch((error: unknown) => stop.abort(error));
-  await Promise.allSettled(work);
-  if (stop.signal.aborted) throw signal.aborted ? signal.reason : (stop.signal.reason as unknown);
-  const pushed = new Map(await Promise.all(work));
-  return image.diffIds.map((diffId) => pushed.get(diffId)!);
+/** An image that belongs to no index has a name with the digest that it was pushed with. */
+function remember({ images }: Needs, image: Image, byDigest: Required<Pick<Reference, 'repository' | 'digest'>>): void {
+  if (images.get(image.id) === undefined || images.isInIndex(image.id)) return;
+  if (images.named(byDigest)?.id !== image.id) images.refer(byDigest, image.id);
+}
+
+function told(tag: string, { digest, size }: { digest: string; size: number }, { report }: Push): void {
+  report({ status: `${tag}: digest: ${digest} size: ${size}` });
+  report({ progressDetail: {}, aux: { Tag: tag, Digest: digest, Size: size } });
 }

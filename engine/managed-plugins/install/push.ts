@@ -8,7 +8,13 @@ import { shortId } from '../../lib/ids.ts';
 import type { Credentials } from '../../registry/auth/credentials.ts';
 import { withRegistry } from '../../registry/connection/session.ts';
 import { sha256 } from '../../registry/digest.ts';
-import { DOCKER_LAYER, PLUGIN_CONFIG, writeManifest, type Descriptor } from '../../registry/manifests.ts';
+import {
+  DOCKER_MANIFEST,
+  DOCKER_LAYER,
+  PLUGIN_CONFIG,
+  writeManifest,
+  type Descriptor,
+} from '../../registry/manifests.ts';
 import { GrowingFile } from '../../registry/upload/growing-file.ts';
 import { PushTarget } from '../../registry/upload/push-target.ts';
 import { layerFile, pluginFolder } from '../places.ts';
@@ -37,7 +43,7 @@ export async function pushPlugin(engine: Needs, ref: string, { credentials, repo
         await target.put(Buffer.from(plugin.config), config.digest, signal);
       const described = layers.map(({ digest, sizeBytes: size }) => ({ mediaType: DOCKER_LAYER, digest, size }));
       const manifest = writeManifest(config, described);
-      await target.putManifest(reference.tag!, manifest, signal);
+      await target.putManifest(reference.tag!, manifest, DOCKER_MANIFEST, signal);
       report({ status: `${reference.tag}: digest: ${sha256(manifest)} size: ${manifest.length}` });
     });
   } catch (error) {

@@ -4,7 +4,6 @@ import { discard } from '../connection/read-body.ts';
 import { ATTEMPTS, delayOf, isTransient, MAX_WAIT_MS, pause } from '../connection/retry.ts';
 import type { RegistrySession } from '../connection/session.ts';
 import { isOfTokenServer, RegistryError, Unreachable } from '../errors.ts';
-import { DOCKER_MANIFEST } from '../manifests.ts';
 import type { GrowingFile } from './growing-file.ts';
 
 /** The end of a request, and its waits after temporary failures. */
@@ -95,11 +94,12 @@ export class PushTarget {
     await this.#ask('PUT', url, { signal, body: content, headers: { 'content-type': 'application/octet-stream' } });
   }
 
-  async putManifest(tag: string, manifest: Buffer, signal: AbortSignal): Promise<void> {
-    await this.#ask('PUT', this.#address(`manifests/${tag}`), {
+  /** Under a tag or a digest. */
+  async putManifest(reference: string, manifest: Buffer, mediaType: string, signal: AbortSignal): Promise<void> {
+    await this.#ask('PUT', this.#address(`manifests/${reference}`), {
       signal,
       body: manifest,
-      headers: { 'content-type': DOCKER_MANIFEST },
+      headers: { 'content-type': mediaType },
     });
   }
 
