@@ -286,7 +286,7 @@ export class Networks implements Disposable {
 
   /** Completes a new network with a bridge, and sets it up. */
   #createBridge(network: NetworkRecord): NetworkRecord {
-    checkBridgeOptions(network.custom?.options ?? {});
+    checkBridgeOptions(network.custom?.options ?? {}, network.custom?.internal === true);
     const bridge = bridgeNameOf(network);
     checkBridgeName(bridge);
     const complete = { ...network, bridge, ...this.#addresses(network) };

@@ -65,15 +65,20 @@ function memberName(networks: Networks, { overlay }: NetworkRecord, { containerI
 /** As the client wrote them, or as chosen. */
 function presentPools({ custom, subnet, gateway, ipv6 }: NetworkRecord): NetworkWire['IPAM']['Config'] {
   const { four, six } = poolsByFamily(custom?.ipam.pools ?? []);
-  const chosen = four.length > 0 || subnet === undefined ? [] : [{ Subnet: subnet, Gateway: gateway }];
+  const chosen = four.length > 0 || subnet === undefined ? [] : [range({ subnet, gateway: gateway ?? '' })];
   const written = [...four, ...six].map((pool) => ({
     Subnet: pool.subnet,
     ...(pool.range !== undefined && { IPRange: pool.range }),
     ...(pool.gateway !== undefined && { Gateway: pool.gateway }),
     ...(pool.auxiliary !== undefined && { AuxiliaryAddresses: pool.auxiliary }),
   }));
-  const ofSix = six.length > 0 || ipv6 === undefined ? [] : [{ Subnet: ipv6.subnet, Gateway: ipv6.gateway }];
+  const ofSix = six.length > 0 || ipv6 === undefined ? [] : [range(ipv6)];
   return [...chosen, ...written, ...ofSix];
+}
+
+/** Isolated networks have no gateway. */
+function range({ subnet, gateway }: { subnet: string; gateway: string }): { Subnet: string; Gateway?: string } {
+  return { Subnet: subnet, ...(gateway !== '' && { Gateway: gateway }) };
 }
 
 /** A container's settings for a network, as stored. */
@@ -175,7 +180,7 @@ export function listedPorts({ endpoints, exposed }: Pick<Member, 'endpoints' | '
   const published = portsOf(endpoints).map(({ containerPort, hostPort, hostIp, protocol }) => ({
     IP: hostIp,
     PrivatePort: containerPort,
-    PublicPort: hostPort,
+    ...(hostPort !== 0 && { PublicPort: hostPort }),
     Type: protocol,
   }));
   const hidden = exposed
@@ -194,7 +199,10 @@ function portMap({ endpoints, exposed }: Member): PortMap {
     map[`${containerPort}/${protocol}`] = null;
   }
   for (const { containerPort, protocol, hostIp, hostPort } of portsOf(endpoints)) {
-    (map[`${containerPort}/${protocol}`] ??= []).push({ HostIp: hostIp, HostPort: String(hostPort) });
+    (map[`${containerPort}/${protocol}`] ??= []).push({
+      HostIp: hostIp,
+      HostPort: hostPort === 0 ? '' : String(hostPort),
+    });
   }
   return Object.fromEntries(Object.entries(map).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }

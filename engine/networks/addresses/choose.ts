@@ -1,4 +1,5 @@
 import { EngineError } from '../../lib/errors.ts';
+import { gatewayModes } from '../settings/gateway-modes.ts';
 import type { NetworkRecord, PoolConfig } from '../store.ts';
 import { addressAt, cidrText, overlaps, parseCidr, type Cidr } from './cidr.ts';
 import { addressesOf, poolsByFamily, type Addresses, type NetworkAddresses, type Surroundings } from './pools.ts';
@@ -18,14 +19,18 @@ export function chooseAddresses(
 ): Chosen {
   const { name, driver, custom } = network;
   const { four, six } = poolsByFamily(custom?.ipam.pools ?? []);
+  const modes = gatewayModes(custom?.options ?? {});
+  // An isolated bridge has no address, so no container has a gateway.
+  const reached = (one: Addresses, pool?: PoolConfig): Addresses =>
+    modes[one.subnet.family] === 'isolated' && pool?.gateway === undefined ? { ...one, gateway: '' } : one;
   const read = (pools: readonly PoolConfig[]): Addresses[] =>
     pools.map((pool, position) => {
       const before = pools.slice(0, position).flatMap(({ subnet }) => parseCidr(subnet)?.range ?? []);
-      return addressesOf(name, pool, around(before));
+      return reached(addressesOf(name, pool, around(before)), pool);
     });
-  const [first = addressesOf(name, undefined, around([])), ...more] = read(four);
+  const [first = reached(addressesOf(name, undefined, around([]))), ...more] = read(four);
   const ofSix = custom?.enableIPv6 === true ? read(six) : [];
-  if (custom?.enableIPv6 === true && ofSix.length === 0) ofSix.push(addressesOfSix(around([])));
+  if (custom?.enableIPv6 === true && ofSix.length === 0) ofSix.push(reached(addressesOfSix(around([]))));
   const [firstOfSix, ...moreOfSix] = ofSix;
   const rest = [...more, ...moreOfSix];
   if (rest.length > 0 && !takesSeveral) {

@@ -1,9 +1,9 @@
-import { EngineError } from '../../lib/errors.ts';
 import { parseIp } from '../../lib/notations/ip-address.ts';
 import { storedAddresses } from '../addresses/choose.ts';
 import type { NetworkAddresses } from '../addresses/pools.ts';
 import { checkInterfaceName } from '../endpoints/interface-options.ts';
 import { ANY } from '../endpoints/ports.ts';
+import { checkGatewayModes, gatewayModes, trustedInterfaces, type GatewayModes } from '../settings/gateway-modes.ts';
 import { booleanOption, mtuOption, optionOf, unreadable, type Options } from '../settings/options.ts';
 import type { NetworkRecord } from '../store.ts';
 
@@ -20,6 +20,11 @@ export type BridgeSettings = NetworkAddresses &
     allowsTraffic: boolean;
     /** Whether its containers get out under the machine's address. */
     isMasqueraded: boolean;
+    modes: GatewayModes;
+    /** Whether the bridge has no address of IPv4: the gateway is another machine on it. */
+    isInhibited: boolean;
+    /** The machine's interfaces from which published ports are reached at the containers' own addresses. */
+    trusted: readonly string[];
     /** The address for published ports without one. */
     hostBinding: string;
     /** The beginning of the names of its interfaces in containers; undefined: `eth`. */
@@ -52,34 +57,34 @@ export function bridgeSettings(network: NetworkRecord, usualMtu: number): Bridge
     isInternal: custom?.internal ?? false,
     allowsTraffic: booleanOption(options, 'bridge.enable_icc', true),
     isMasqueraded: booleanOption(options, 'bridge.enable_ip_masquerade', true),
+    modes: gatewayModes(options),
+    isInhibited: booleanOption(options, 'bridge.inhibit_ipv4', false),
+    trusted: trustedInterfaces(options),
     hostBinding: hostBinding(options),
     ...interfacePrefix(options),
   };
 }
 
 /** Throws `invalid` for options that are invalid for any network. */
-export function checkBridgeOptions(options: Options): void {
+export function checkBridgeOptions(options: Options, isInternal: boolean): void {
   mtuOption(options);
   hostBinding(options);
   interfacePrefix(options);
-  refuseGatewayModes(options);
-  for (const name of ['enable_icc', 'enable_ip_masquerade', 'default_bridge']) {
+  checkGatewayModes(gatewayModes(options), isInternal);
+  trustedInterfaces(options);
+  for (const name of ['enable_icc', 'enable_ip_masquerade', 'default_bridge', 'inhibit_ipv4']) {
     booleanOption(options, `bridge.${name}`, true);
   }
 }
 
-/** Throws `notImplemented` for ways out other than NAT: ignoring one would open or close ports unasked. */
-function refuseGatewayModes(options: Options): void {
-  for (const name of ['bridge.gateway_mode_ipv4', 'bridge.gateway_mode_ipv6']) {
-    const found = optionOf(options, name);
-    if (found === undefined || found.value === 'nat' || found.value === '') continue;
-    if (!['routed', 'isolated', 'nat-unprotected'].includes(found.value)) {
-      throw unreadable(found, `unknown gateway mode ${found.value}`);
-    }
-    throw new EngineError('notImplemented', `${found.key}=${found.value} is not implemented yet: use nat`);
-  }
-  const inhibited = booleanOption(options, 'bridge.inhibit_ipv4', false);
-  if (inhibited) throw new EngineError('notImplemented', 'the option bridge.inhibit_ipv4 is not implemented yet');
+/** The bridge's own addresses, with the lengths of their prefixes. */
+export function bridgeAddresses(settings: BridgeSettings): { ip: string; prefixLength: number }[] {
+  const { ipv6, isInhibited, modes } = settings;
+  const ranges = [
+    ...(isInhibited || modes[4] === 'isolated' ? [] : [settings]),
+    ...(ipv6 === undefined || modes[6] === 'isolated' ? [] : [ipv6]),
+  ];
+  return ranges.map(({ gateway, subnet }) => ({ ip: gateway, prefixLength: subnet.prefixLength }));
 }
 
 function interfacePrefix(options: Options): { interfacePrefix?: string } {

@@ -4,6 +4,7 @@ import { withNetns } from '../../host/namespaces.ts';
 import { addNeighbour, pinToPort } from '../../host/network/addresses.ts';
 import { changeLink, createVeth, getLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
+import { isSix } from '../../lib/notations/ip-address.ts';
 import { cidrText } from '../addresses/cidr.ts';
 import { PlaceLeases } from '../addresses/place-leases.ts';
 import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
@@ -47,8 +48,8 @@ export class Bridge {
   }
 
   get rules(): BridgeRules {
-    const { name, subnet, gateway, ipv6, isInternal, allowsTraffic, isMasqueraded } = this.settings;
-    const gateways = [gateway, ...(ipv6 === undefined ? [] : [ipv6.gateway])];
+    const { name, subnet, gateway, ipv6, isInternal, allowsTraffic, isMasqueraded, modes, trusted } = this.settings;
+    const gateways = [gateway, ipv6?.gateway ?? ''].filter((ip) => ip !== '');
     const subnets = { subnet: cidrText(subnet), subnet6: ipv6 === undefined ? undefined : cidrText(ipv6.subnet) };
     return {
       bridge: name,
@@ -58,6 +59,8 @@ export class Bridge {
       isInternal,
       allowsTraffic,
       isMasqueraded,
+      modes,
+      trusted,
     };
   }
 
@@ -149,7 +152,7 @@ export class Bridge {
     place: Place,
     { leadsOut, linkLocal }: { leadsOut: boolean } & WantedPlace,
   ): void {
-    const { isInternal, mtu } = this.settings;
+    const { isInternal, modes, mtu } = this.settings;
     const { macAddress: mac } = place;
     inside.apply(
       changeLink(eth0, { mac, up: true, ...(!this.#parts.isStockOwn && { mtu }) }),
@@ -158,7 +161,8 @@ export class Bridge {
       // addresses.
       ...(place.ipv6 === undefined ? [] : [changeLink(eth0, { mac })]),
     );
-    const neighbours = addressesOf(place).map((ip) => addNeighbour({ link: this.index, ip, mac }));
+    const spoken = addressesOf(place).filter((ip) => modes[isSix(ip) ? 6 : 4] !== 'isolated');
+    const neighbours = spoken.map((ip) => addNeighbour({ link: this.index, ip, mac }));
     this.#parts.route.apply(pinToPort(port.index, mac), ...neighbours);
   }
 }

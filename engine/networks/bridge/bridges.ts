@@ -9,12 +9,13 @@ import { LinkRemoval } from '../../host/network/link-removal.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import type { Background } from '../../lib/concurrency/background.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { isSix } from '../../lib/notations/ip-address.ts';
 import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
 import { addressesOf, hasAddress, type Endpoint, type Place } from '../endpoints/endpoint.ts';
 import { dropAddresses } from '../endpoints/interfaces.ts';
-import { ANY, ANY_SIX, type PublishedPort, type WantedPort } from '../endpoints/ports.ts';
+import { ANY, ANY_SIX, isOnHost, type PublishedPort, type WantedPort } from '../endpoints/ports.ts';
 import { ensureBridge, isOwnBridge, knownLinks, ownBridges, type KnownLinks } from './bridge-link.ts';
-import type { BridgeSettings } from './bridge-settings.ts';
+import { bridgeAddresses, type BridgeSettings } from './bridge-settings.ts';
 import { Bridge } from './bridge.ts';
 import { LoopbackProxies, selectProxied } from './ports/loopback-proxies.ts';
 import { PortReservations } from './ports/port-reservations.ts';
@@ -177,16 +178,20 @@ export class Bridges implements Disposable {
 
   /** Reserves the host ports and publishes them. All or none; none of an internal network. */
   publish(networkId: string, place: Place, wanted: readonly WantedPort[]): PublishedPort[] {
-    const { isInternal, hostBinding } = this.get(networkId).settings;
+    const { isInternal, hostBinding, modes, trusted } = this.get(networkId).settings;
     if (wanted.length === 0 || isInternal) return [];
     using undo = new DisposableStack();
     const usual = hostBinding === ANY && place.ipv6 !== undefined ? [ANY, ANY_SIX] : [hostBinding];
+    const isRouted = (ip: string): boolean => modes[isSix(ip) ? 6 : 4] === 'routed';
     const ports = wanted.flatMap((one) => {
       const hostIps = one.hostIp === '' ? usual : [one.hostIp];
       for (const ip of hostIps) checkHostIp(ip, place);
-      const reserved = this.#ports.reserve(one, hostIps);
+      const { containerPort, protocol } = one;
+      const routed = hostIps.filter(isRouted).map((hostIp) => ({ containerPort, protocol, hostIp, hostPort: 0 }));
+      const translated = hostIps.filter((ip) => !isRouted(ip));
+      const reserved = translated.length === 0 ? [] : this.#ports.reserve(one, translated);
       for (const port of reserved) undo.defer(() => this.#ports.release(port));
-      return reserved;
+      return [...reserved.map((port) => (trusted.length === 0 ? port : { ...port, isDirect: true })), ...routed];
     });
     this.#firewall.publish(resolvePublishedPorts(place, ports));
     undo.defer(() => this.#firewall.unpublish(resolvePublishedPorts(place, ports)));
@@ -233,12 +238,8 @@ export class Bridges implements Disposable {
   }
 
   #open(settings: BridgeSettings, isDefault: boolean, known?: KnownLinks): void {
-    const { networkId, name, mtu, ipv6 } = settings;
-    const addresses = [settings, ...(ipv6 === undefined ? [] : [ipv6])].map(({ gateway, subnet }) => ({
-      ip: gateway,
-      prefixLength: subnet.prefixLength,
-    }));
-    const spec = { name, addresses, mtu, dataRoot: this.#settings.dataRoot };
+    const { networkId, name, mtu } = settings;
+    const spec = { name, addresses: bridgeAddresses(settings), mtu, dataRoot: this.#settings.dataRoot };
     const { index, isForeign } = ensureBridge(this.#route, spec, known);
     const used = this.#settings.endpoints().filter((endpoint) => endpoint.networkId === networkId);
     if (isDefault) {
@@ -278,7 +279,7 @@ export class Bridges implements Disposable {
     const lost = attached.flatMap(({ ports }) => {
       const served = selectProxied(ports);
       if (this.#proxies.isServing(served)) for (const port of served) this.#ports.leaveToProxy(port);
-      return ports.filter((port) => !this.#ports.isHeld(port) && !this.#ports.retake(port));
+      return ports.filter((port) => isOnHost(port) && !this.#ports.isHeld(port) && !this.#ports.retake(port));
     });
     for (const endpoint of attached) {
       if (!this.#proxies.isServing(selectProxied(endpoint.ports))) this.#serve(endpoint, endpoint.ports);

@@ -4,6 +4,7 @@ import { measure } from '../../lib/measures.ts';
 import { addDnsRulesIn } from '../dns/rules.ts';
 import type { Eventually, Within } from '../drivers/driver.ts';
 import type { Networks } from '../networks.ts';
+import { publishAlike } from '../settings/gateway-modes.ts';
 import type { Endpoint } from './endpoint.ts';
 import { gatewayEndpoint, settleRoutes } from './gateway.ts';
 import {
@@ -98,15 +99,18 @@ export async function leaveRunning(
 }
 
 /**
- * The next endpoint takes over the ports, so that no other program can get them. One of another driver, or with
- * addresses of other families, publishes them anew.
+ * The next endpoint takes over the ports, so that no other program can get them. One of another driver, with addresses of
+ * other families, or with another way to its ports, publishes them anew.
  */
 function moveAway({ networks }: NetworkNeeds, from: Endpoint, to: Endpoint | undefined): Eventually<void> {
   if (from.ports.length === 0) return undefined;
   const network = to === undefined ? undefined : networks.store.network(to.networkId);
   const old = networks.store.network(from.networkId);
   const driver = network === undefined ? undefined : networks.driverOf(network);
-  const isAlike = old?.driver === network?.driver && (from.ipv6 === undefined) === (to?.ipv6 === undefined);
+  const isAlike =
+    old?.driver === network?.driver &&
+    (from.ipv6 === undefined) === (to?.ipv6 === undefined) &&
+    publishAlike(old?.custom?.options ?? {}, network?.custom?.options ?? {});
   if (to === undefined || driver?.movePorts === undefined || !isAlike) {
     networks.store.saveEndpoint({ ...from, ports: [] });
     return unpublishAt(networks, from);

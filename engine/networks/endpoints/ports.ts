@@ -12,9 +12,17 @@ export const PublishedPort = Type.Object({
   containerPort: Type.Integer(),
   protocol: Type.Union([Type.Literal('tcp'), Type.Literal('udp')]),
   hostIp: Type.String(),
+  /** 0: reached at the container's own address alone. */
   hostPort: Type.Integer(),
+  /** Also reached at the container's own address, from interfaces that the network trusts. */
+  isDirect: Type.Optional(Type.Boolean()),
 });
 export type PublishedPort = Readonly<Static<typeof PublishedPort>>;
+
+/** Whether a port of the machine leads to it. */
+export function isOnHost({ hostPort }: PublishedPort): boolean {
+  return hostPort !== 0;
+}
 
 /** HostConfig.PortBindings on the wire, with ranges such as `8000-8010`, empty strings and nulls. */
 export type PortBindings = Readonly<

@@ -6,7 +6,7 @@ import { lockHolder } from '../../../host/files/lock-holder.ts';
 import type { Background } from '../../../lib/concurrency/background.ts';
 import { EngineError, hasCode } from '../../../lib/errors.ts';
 import type { Place } from '../../endpoints/endpoint.ts';
-import { ANY_SIX, LOOPBACK_SIX, type PublishedPort } from '../../endpoints/ports.ts';
+import { ANY_SIX, isOnHost, LOOPBACK_SIX, type PublishedPort } from '../../endpoints/ports.ts';
 
 /** The path of gantry-proxy. */
 const PROXY_PROGRAM = join(import.meta.dirname, '../../../../build/gantry-proxy');
@@ -104,7 +104,7 @@ export class LoopbackProxies {
 
 /** The ports that a proxy has to serve: `::` is also the loopback. */
 export function selectProxied(ports: readonly PublishedPort[]): PublishedPort[] {
-  return ports.filter(({ hostIp }) => hostIp === ANY_SIX || hostIp === LOOPBACK_SIX);
+  return ports.filter((port) => isOnHost(port) && (port.hostIp === ANY_SIX || port.hostIp === LOOPBACK_SIX));
 }
 
 /** Kills a process and waits until it is gone: its ports may be published again at once. */

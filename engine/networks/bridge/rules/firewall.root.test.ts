@@ -26,6 +26,8 @@ test('rules that are flushed while they are being written are written again at t
     isInternal: false,
     allowsTraffic: true,
     isMasqueraded: true,
+    modes: { 4: 'nat', 6: 'nat' },
+    trusted: [],
   };
   using firewall = new Firewall('mine', () => ({ networks: [network], published: [], closed: [], places: [] }));
   isFlushing = true;

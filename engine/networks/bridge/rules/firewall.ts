@@ -7,13 +7,14 @@ import { append } from '../../../lib/append.ts';
 import { hasCode } from '../../../lib/errors.ts';
 import type { Family } from '../../../lib/notations/ip-address.ts';
 import type { Place } from '../../endpoints/endpoint.ts';
+import { isOnHost } from '../../endpoints/ports.ts';
 import { admitForwarding, dropForwarding, dropForwardingOf, patternOf } from './forwarding.ts';
 import { areNeighboursWhole, gatewayTexts, neighboursText, placeElements } from './neighbour-rules.ts';
 import {
   addBridgeText,
   addText,
   deleteBridgeTexts,
-  deleteText,
+  deleteTexts,
   isWhole,
   NFT_FAMILY,
   tableText,
@@ -131,7 +132,7 @@ export class Firewall implements Disposable {
   /** Unpublishes ports; unpublished ones are not an error. */
   unpublish(published: readonly Published[]): void {
     if (published.length === 0) return;
-    const texts = published.map((one) => deleteText(this.#table, one));
+    const texts = deleteTexts(this.#table, published);
     this.#delete(texts, (some) => this.#nft.run(some.join('\n')));
   }
 
@@ -154,7 +155,8 @@ export class Firewall implements Disposable {
 
   /** Flows that began without the rules, or with others. */
   #removeStaleFlows(published: readonly Published[]): void {
-    removeStaleFlows({ netfilter: this.#netfilter, route: this.#route }, published);
+    const translated = published.filter(({ port }) => isOnHost(port));
+    removeStaleFlows({ netfilter: this.#netfilter, route: this.#route }, translated);
   }
 
   /** Removes all in one transaction, or, if one of them is missing, the others one by one. */

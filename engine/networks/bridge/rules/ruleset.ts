@@ -1,7 +1,8 @@
 import type { NftObject } from '../../../host/network/nftables.ts';
 import { isSix, type Family } from '../../../lib/notations/ip-address.ts';
 import type { Place } from '../../endpoints/endpoint.ts';
-import { ANY, ANY_SIX, type PublishedPort } from '../../endpoints/ports.ts';
+import { ANY, ANY_SIX, isOnHost, type PublishedPort } from '../../endpoints/ports.ts';
+import type { GatewayModes } from '../../settings/gateway-modes.ts';
 
 export type BridgeRules = Readonly<{
   bridge: string;
@@ -15,6 +16,9 @@ export type BridgeRules = Readonly<{
   isInternal: boolean;
   allowsTraffic: boolean;
   isMasqueraded: boolean;
+  modes: GatewayModes;
+  /** Interfaces from which published ports are reached at the containers' own addresses. */
+  trusted: readonly string[];
 }>;
 /** `ipAddress` is of the family of the port's `hostIp`. */
 export type Published = Readonly<{ ipAddress: string; port: PublishedPort }>;
@@ -50,6 +54,8 @@ export const NFT_FAMILY = { 4: 'ip', 6: 'ip6' } as const;
  *   to a container. Of an internal network nothing leaves, and nothing gets in.
  * - Senders: a container speaks under addresses of networks, or under others that the machine has a route to by its bridge.
  *   It could answer in the name of a name server otherwise.
+ * - `open` has bridges whose containers are reached from outside with all of their ports, `routed` those whose published
+ *   ports are reached at the containers' addresses, without translation. From `trusted` interfaces these are reached too.
  * - Closed ports are those of the cluster. Containers do not send to its tunnels on other machines either: these would take
  *   the packets for those of this machine, whose address they get on their way.
  *
@@ -108,6 +114,10 @@ table ${ip} ${table} {
     oifname @internal drop
     ct state established,related accept
     ct status dnat accept
+    iifname != @bridges oifname @open accept
+    oifname @routed meta l4proto ${family === 4 ? 'icmp' : 'icmpv6'} accept
+    oifname @routed ${ip} daddr . meta l4proto . th dport @direct accept
+    iifname . oifname @trusted ${ip} daddr . meta l4proto . th dport @direct accept
     drop
   }
 }
@@ -119,6 +129,7 @@ ${networks.map((network) => addBridgeText(family, table, network)).join('\n')}
 function setsText(family: Family, published: readonly Published[], closed: readonly ClosedPort[]): string {
   const address = `ipv${family}_addr`;
   const own = published.filter((one) => familyOf(one) === family);
+  const translated = own.filter(({ port }) => isOnHost(port));
   const ports = closed.map(({ protocol, port }) => `${protocol} . ${port}`);
   return `set bridges { type ifname; }
   set ours { type ifname; }
@@ -127,11 +138,15 @@ function setsText(family: Family, published: readonly Published[], closed: reado
   set own { type ifname . ${address}; flags interval; }
   set subnets { type ${address}; flags interval; }
   set masqueraded { type ${address}; flags interval; }
+  set open { type ifname; }
+  set routed { type ifname; }
+  set trusted { type ifname . ifname; }
+  set direct { type ${address} . inet_proto . inet_service; ${elementsText(directKeys(own))} }
   set closed { type inet_proto . inet_service; ${elementsText(ports)} }
-  map published { type inet_proto . inet_service : ${address} . inet_service; ${elements(own.filter(isAny))} }
+  map published { type inet_proto . inet_service : ${address} . inet_service; ${elements(translated.filter(isAny))} }
   map published_at {
     type ${address} . inet_proto . inet_service : ${address} . inet_service
-    ${elements(own.filter((one) => !isAny(one)))}
+    ${elements(translated.filter((one) => !isAny(one)))}
   }`;
 }
 
@@ -154,13 +169,15 @@ export function isWhole(listed: readonly NftObject[], family: Family, { networks
   const sets = listed.flatMap(({ set, map }) => set ?? map ?? []);
   const elementsIn = (name: string): number => sets.find((one) => one.name === name)?.elem?.length ?? 0;
   const own = published.filter((one) => familyOf(one) === family);
-  const anywhere = own.filter(isAny).length;
+  const translated = own.filter(({ port }) => isOnHost(port));
+  const anywhere = translated.filter(isAny).length;
   return (
     RULE_COUNTS[family].every(([chain, count]) => (rules.get(chain)?.length ?? 0) >= count) &&
     elementsIn('bridges') >= networks.filter((network) => elementsOf(family, network).length > 0).length &&
     elementsIn('closed') >= closed.length &&
     elementsIn('published') >= anywhere &&
-    elementsIn('published_at') >= own.length - anywhere
+    elementsIn('published_at') >= translated.length - anywhere &&
+    elementsIn('direct') >= directKeys(own).length
   );
 }
 
@@ -191,7 +208,8 @@ export function deleteBridgeTexts(family: Family, table: string, network: Bridge
 }
 
 function elementsOf(family: Family, network: BridgeRules): [string, string][] {
-  const { bridge, isForeign, allowsTraffic, isMasqueraded } = network;
+  const { bridge, isForeign, allowsTraffic, isMasqueraded, modes, trusted } = network;
+  const mode = modes[family];
   const subnet = family === 4 ? network.subnet : network.subnet6;
   const isInternal = network.isInternal || subnet === undefined;
   if (subnet === undefined && isForeign && !network.isInternal) return [];
@@ -202,19 +220,43 @@ function elementsOf(family: Family, network: BridgeRules): [string, string][] {
     ['internal', isInternal ? `"${bridge}"` : undefined],
     ['subnets', subnet],
     ['own', subnet === undefined ? undefined : `"${bridge}" . ${subnet}`],
-    ['masqueraded', isMasqueraded && !isInternal ? subnet : undefined],
+    ['masqueraded', isMasqueraded && !isInternal && mode !== 'routed' ? subnet : undefined],
+    ['open', !isInternal && mode === 'nat-unprotected' ? `"${bridge}"` : undefined],
+    ['routed', !isInternal && mode === 'routed' ? `"${bridge}"` : undefined],
+    ...trusted.map((name): [string, string] => ['trusted', `"${name}" . "${bridge}"`]),
   ];
   return elements.filter((one): one is [string, string] => one[1] !== undefined);
 }
 
 /** The commands that publish ports, as one transaction. */
 export function addText(table: string, published: readonly Published[]): string {
-  return published.map((one) => `add element ${placeOf(table, one)} { ${keyOf(one)} : ${valueOf(one)} }`).join('\n');
+  const translated = published.filter(({ port }) => isOnHost(port));
+  return [
+    ...translated.map((one) => `add element ${placeOf(table, one)} { ${keyOf(one)} : ${valueOf(one)} }`),
+    ...directElements(table, published).map((element) => `add element ${element}`),
+  ].join('\n');
 }
 
-/** The command that unpublishes one port. */
-export function deleteText(table: string, one: Published): string {
-  return `delete element ${placeOf(table, one)} { ${keyOf(one)} }`;
+/** The commands that unpublish ports, as separate transactions. */
+export function deleteTexts(table: string, published: readonly Published[]): string[] {
+  const translated = published.filter(({ port }) => isOnHost(port));
+  return [
+    ...translated.map((one) => `delete element ${placeOf(table, one)} { ${keyOf(one)} }`),
+    ...directElements(table, published).map((element) => `delete element ${element}`),
+  ];
+}
+
+/** Several ports of the machine may lead to one of a container. */
+function directElements(table: string, published: readonly Published[]): string[] {
+  return ([4, 6] as const).flatMap((family) => {
+    const keys = directKeys(published.filter((one) => familyOf(one) === family));
+    return keys.map((key) => `${NFT_FAMILY[family]} ${table} direct { ${key} }`);
+  });
+}
+
+function directKeys(published: readonly Published[]): string[] {
+  const direct = published.filter(({ port }) => !isOnHost(port) || port.isDirect === true);
+  return [...new Set(direct.map(({ ipAddress, port }) => `${ipAddress} . ${port.protocol} . ${port.containerPort}`))];
 }
 
 function elements(published: readonly Published[]): string {
