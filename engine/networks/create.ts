@@ -64,10 +64,11 @@ export async function createNetwork(
   return { id: network.id, warning };
 }
 
-function checkFamilies({ EnableIPv4, EnableIPv6 }: CreateNetworkBody): void {
+function checkFamilies({ EnableIPv4, EnableIPv6, Driver }: CreateNetworkBody): void {
   if (EnableIPv4 !== false) return;
   refuseIf(EnableIPv6 !== true, 'IPv4 or IPv6 must be enabled');
-  throw new EngineError('notImplemented', 'networks without IPv4 (EnableIPv4: false) are not implemented yet');
+  if ((Driver || 'bridge') === 'bridge') return;
+  throw new EngineError('notImplemented', `networks of the driver ${Driver} without IPv4 are not implemented`);
 }
 
 /** Throws on workers and outside of a cluster. */
@@ -137,6 +138,7 @@ function customOf(body: CreateNetworkBody, ipam: string): Custom {
     internal: body.Internal ?? false,
     attachable: body.Attachable ?? false,
     enableIPv6: body.EnableIPv6 ?? false,
+    ...(body.EnableIPv4 === false && { enableIPv4: false as const }),
     options: body.Options ?? {},
     labels: body.Labels ?? {},
     ipam: { driver: ipam, options: Options ?? null, pools: (Config ?? []).map(poolOf) },

@@ -70,14 +70,14 @@ suite('networks of newer clients', { concurrency: false }, () => {
     assert.equal(address.IPv6Gateway, configs[0]![1]!.Gateway);
   });
 
-  test('EnableIPv4: shown from 1.48 on; false is refused, and ignored below', async () => {
+  test('EnableIPv4: shown from 1.48 on; false needs IPv6 and a bridge, and is ignored below', async () => {
     const answers: unknown[] = [];
-    for (const [version, EnableIPv6] of [
-      ['1.48', false],
-      ['1.48', true],
-      ['1.47', false],
+    for (const [version, EnableIPv6, Driver] of [
+      ['1.48', false, 'bridge'],
+      ['1.48', true, 'macvlan'],
+      ['1.47', false, 'bridge'],
     ] as const) {
-      const body = { Name: 'four', EnableIPv4: false, EnableIPv6 };
+      const body = { Name: 'four', EnableIPv4: false, EnableIPv6, Driver };
       answers.push((await at(version).post('/networks/create', body)).status);
     }
     const shown = [await inspect('four', '1.47'), await inspect('four', '1.48')].map(({ EnableIPv4 }) => EnableIPv4);
@@ -87,6 +87,37 @@ suite('networks of newer clients', { concurrency: false }, () => {
     assert.deepEqual(answers, [400, 501, 201]);
     assert.deepEqual(shown, [undefined, true]);
     assert.deepEqual([...new Set(listed)], [true]);
+  });
+
+  test('containers of a network without IPv4 find each other, also under the next daemon', async () => {
+    const body = { Name: 'six', EnableIPv4: false, EnableIPv6: true, IPAM: { Config: [{ Subnet: 'fd00:66::/64' }] } };
+    const made = await at('1.48').post('/networks/create', body);
+    const HostConfig = { NetworkMode: 'six' };
+    await engine.run(['sleep', '1000'], { HostConfig }, 'one');
+    await engine.run(['sleep', '1000'], {}, 'two');
+    const connected = await engine.post('/networks/six/connect', { Container: 'two' });
+    const names = async (): Promise<string> => {
+      const exec = { Cmd: ['ping', '-6', '-c', '1', 'one'], AttachStdout: true, AttachStderr: true, Tty: true };
+      const { Id } = (await engine.post<{ Id: string }>('/containers/two/exec', exec)).body;
+      return (await engine.post(`/exec/${Id}/start`, { Tty: true })).raw.toString();
+    };
+
+    const said = [await names()];
+    await engine.kill();
+    await engine.startAgain();
+    said.push(await names());
+    const shown = await inspect('six', '1.48');
+    const { NetworkSettings } = (await engine.get<Inspect>('/containers/one/json')).body;
+    const { IPAddress, GlobalIPv6Address } = NetworkSettings.Networks['six']!;
+    for (const name of ['one', 'two']) await engine.delete(`/containers/${name}?force=1`);
+    const removed = await engine.delete('/networks/six');
+
+    assert.deepEqual([made.status, connected.status, removed.status], [201, 200, 204]);
+    for (const text of said) assert.match(text, /bytes from fd00:66::2/);
+    assert.deepEqual(
+      [shown.EnableIPv4, shown.EnableIPv6, IPAddress, GlobalIPv6Address],
+      [false, true, '', 'fd00:66::2'],
+    );
   });
 
   test('Status counts addresses from 1.52 on: reserved ones, the gateway, and those of containers', async () => {

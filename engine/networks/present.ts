@@ -21,7 +21,7 @@ export function presentNetwork(
     Created: createdAt.toString(),
     Scope: scopeOf(network),
     Driver: driver,
-    EnableIPv4: true,
+    EnableIPv4: custom?.enableIPv4 !== false,
     EnableIPv6: custom?.enableIPv6 ?? ipv6 !== undefined,
     IPAM: {
       Driver: custom?.ipam.driver ?? 'default',
@@ -40,7 +40,7 @@ export function presentNetwork(
           Name: memberName(networks, network, member),
           EndpointID: member.id,
           MacAddress: member.macAddress,
-          IPv4Address: !hasAddress(member) ? '' : `${member.ipAddress}/${member.prefixLength}`,
+          IPv4Address: member.ipAddress === '' ? '' : `${member.ipAddress}/${member.prefixLength}`,
           IPv6Address: member.ipv6 === undefined ? '' : `${member.ipv6.ipAddress}/${member.ipv6.prefixLength}`,
         },
       ]),

@@ -22,6 +22,8 @@ const Custom = Type.Object({
   internal: Type.Boolean(),
   attachable: Type.Boolean(),
   enableIPv6: Type.Boolean(),
+  /** Default: true. */
+  enableIPv4: Type.Optional(Type.Literal(false)),
   options: texts,
   labels: texts,
   ipam: Type.Object({

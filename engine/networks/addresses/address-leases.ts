@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+
 import { EngineError } from '../../lib/errors.ts';
 import { ipText, parseIp } from '../../lib/notations/ip-address.ts';
 import { cidrText, contains, isEdge, lastOf, type Cidr } from './cidr.ts';
@@ -85,6 +87,11 @@ export class AddressLeases {
 /** The address of a range that ends with a hardware address. */
 export function addressOfMac({ family, base }: Cidr, mac: string): string {
   return ipText({ family, value: base + BigInt(`0x${mac.replaceAll(':', '')}`) });
+}
+
+/** A hardware address for a container without an address of IPv4. */
+export function randomMac(): string {
+  return ['02', '42', ...randomBytes(4).toString('hex').match(/../g)!].join(':');
 }
 
 /** The MAC address derived from an IPv4 address, so that the same address always has the same. */

@@ -28,7 +28,11 @@ export function chooseAddresses(
       const before = pools.slice(0, position).flatMap(({ subnet }) => parseCidr(subnet)?.range ?? []);
       return reached(addressesOf(name, pool, around(before)), pool);
     });
-  const [first = reached(addressesOf(name, undefined, around([]))), ...more] = read(four);
+  const ofFour = custom?.enableIPv4 === false ? [] : read(four);
+  if (custom?.enableIPv4 !== false && ofFour.length === 0) {
+    ofFour.push(reached(addressesOf(name, undefined, around([]))));
+  }
+  const [first, ...more] = ofFour;
   const ofSix = custom?.enableIPv6 === true ? read(six) : [];
   if (custom?.enableIPv6 === true && ofSix.length === 0) ofSix.push(reached(addressesOfSix(around([]))));
   const [firstOfSix, ...moreOfSix] = ofSix;
@@ -37,7 +41,7 @@ export function chooseAddresses(
     throw new EngineError('forbidden', `${driver} driver doesn't support multiple subnets`);
   }
   return {
-    ...asText(first),
+    ...(first !== undefined && asText(first)),
     ...(firstOfSix !== undefined && { ipv6: asText(firstOfSix) }),
     ...(rest.length > 0 && { more: rest.map(asText) }),
   };
@@ -67,11 +71,12 @@ function asText({ subnet, gateway }: Addresses): { subnet: string; gateway: stri
 
 /** The addresses of an existing network. */
 export function storedAddresses({ id, subnet, gateway, ipv6, more = [], custom }: NetworkRecord): NetworkAddresses {
-  if (subnet === undefined || gateway === undefined) throw new Error(`the stored network ${id} has no addresses`);
+  const hasFour = subnet !== undefined && gateway !== undefined;
+  if (!hasFour && ipv6 === undefined) throw new Error(`the stored network ${id} has no addresses`);
   const { four, six } = poolsByFamily(custom?.ipam.pools ?? []);
-  const rest = [...four.slice(1), ...(ipv6 === undefined ? [] : six.slice(1))];
+  const rest = [...(hasFour ? four.slice(1) : []), ...(ipv6 === undefined ? [] : six.slice(1))];
   return {
-    ...fromText({ subnet, gateway }, four[0]),
+    ...(hasFour && { ipv4: fromText({ subnet, gateway }, four[0]) }),
     ...(ipv6 !== undefined && { ipv6: withMac(fromText(ipv6, six[0]), custom === undefined) }),
     more: more.map((one, position) => fromText(one, rest[position])),
   };

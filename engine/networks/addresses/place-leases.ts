@@ -1,18 +1,20 @@
 import { parseIp } from '../../lib/notations/ip-address.ts';
 import type { WantedPlace } from '../drivers/driver.ts';
 import type { Place } from '../endpoints/endpoint.ts';
-import { AddressLeases, addressOfMac, macOf } from './address-leases.ts';
+import { AddressLeases, addressOfMac, macOf, randomMac } from './address-leases.ts';
 import { contains } from './cidr.ts';
 import type { Addresses, NetworkAddresses } from './pools.ts';
 
 /** One range of a network; its gateway is that of the endpoints with an address in it. */
 type Range = Readonly<{ leases: AddressLeases; gateway: string }>;
 type Ranges = readonly [Range, ...Range[]];
+/** The place of IPv4 in a network without it. */
+const NO_ADDRESS = { ipAddress: '', prefixLength: 0, gateway: '' } as const;
 type Taken = Readonly<{ ipAddress: string; prefixLength: number; gateway: string }>;
 
 /** The addresses of both families that a network gives its endpoints. */
 export class PlaceLeases {
-  readonly #four: Ranges;
+  readonly #four: Ranges | undefined;
   readonly #six: Ranges | undefined;
   readonly #isSixOfMac: boolean;
 
@@ -26,15 +28,15 @@ export class PlaceLeases {
       const more = (of.more ?? []).filter(({ subnet }) => subnet.family === first.subnet.family);
       return [range(first), ...more.map(range)];
     };
-    this.#four = ranges(of);
+    this.#four = of.ipv4 === undefined ? undefined : ranges(of.ipv4);
     this.#six = of.ipv6 === undefined ? undefined : ranges(of.ipv6);
     this.#isSixOfMac = of.ipv6?.isOfMac ?? false;
   }
 
   /** Leases an endpoint's addresses; `undo` frees them. */
   take({ ip, ip6, mac }: WantedPlace, undo: DisposableStack): Omit<Place, 'link'> {
-    const four = takeIn(this.#four, ip, undo);
-    const place = { ...four, macAddress: mac ?? macOf(four.ipAddress) };
+    const four = this.#four === undefined ? NO_ADDRESS : takeIn(this.#four, ip, undo);
+    const place = { ...four, macAddress: mac ?? (this.#four === undefined ? randomMac() : macOf(four.ipAddress)) };
     if (this.#six === undefined) return place;
     const [{ leases }] = this.#six;
     const wanted = this.#isSixOfMac ? addressOfMac(leases.subnet, place.macAddress) : ip6;
@@ -43,7 +45,7 @@ export class PlaceLeases {
 
   /** Frees the addresses; free ones are not an error. */
   release({ ipAddress, ipv6 }: Place): void {
-    for (const { leases } of this.#four) leases.release(ipAddress);
+    for (const { leases } of this.#four ?? []) leases.release(ipAddress);
     if (ipv6 !== undefined) for (const { leases } of this.#six ?? []) leases.release(ipv6.ipAddress);
   }
 }

@@ -20,8 +20,8 @@ export type Addresses = Readonly<{
  */
 type SixAddresses = Addresses & Readonly<{ isOfMac: boolean }>;
 
-/** The first range of IPv4, that of IPv6 if the network has it, and what comes when one of them is full. */
-export type NetworkAddresses = Addresses & Readonly<{ ipv6?: SixAddresses; more?: readonly Addresses[] }>;
+/** The first range of each family that the network has, and further ones for when one of them is full. */
+export type NetworkAddresses = Readonly<{ ipv4?: Addresses; ipv6?: SixAddresses; more?: readonly Addresses[] }>;
 
 /** The ranges that a network must not overlap, and those to choose from. */
 export type Surroundings = Readonly<{

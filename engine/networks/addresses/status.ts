@@ -9,10 +9,10 @@ import type { Addresses } from './pools.ts';
 
 /** Use of the addresses of a network, for each of its subnets; nothing without addresses of the engine. */
 export function presentStatus(networks: Networks, network: NetworkRecord): Pick<NetworkWire, 'Status'> {
-  if (network.subnet === undefined) return {};
-  const { ipv6, more = [], ...first } = storedAddresses(network);
+  if (network.subnet === undefined && network.ipv6 === undefined) return {};
+  const { ipv4, ipv6, more = [] } = storedAddresses(network);
   const taken = networks.membersOf(network.id).flatMap(addressesOf);
-  const subnets = [first, ...(ipv6 === undefined ? [] : [ipv6]), ...more];
+  const subnets = [ipv4, ipv6, ...more].filter((one) => one !== undefined);
   return {
     Status: { IPAM: { Subnets: Object.fromEntries(subnets.map((one) => [cidrText(one.subnet), useOf(one, taken)])) } },
   };

@@ -79,9 +79,9 @@ export function checkBridgeOptions(options: Options, isInternal: boolean): void 
 
 /** The bridge's own addresses, with the lengths of their prefixes. */
 export function bridgeAddresses(settings: BridgeSettings): { ip: string; prefixLength: number }[] {
-  const { ipv6, isInhibited, modes } = settings;
+  const { ipv4, ipv6, isInhibited, modes } = settings;
   const ranges = [
-    ...(isInhibited || modes[4] === 'isolated' ? [] : [settings]),
+    ...(ipv4 === undefined || isInhibited || modes[4] === 'isolated' ? [] : [ipv4]),
     ...(ipv6 === undefined || modes[6] === 'isolated' ? [] : [ipv6]),
   ];
   return ranges.map(({ gateway, subnet }) => ({ ip: gateway, prefixLength: subnet.prefixLength }));

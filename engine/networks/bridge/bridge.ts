@@ -7,6 +7,7 @@ import { Netlink } from '../../host/network/netlink.ts';
 import { isSix } from '../../lib/notations/ip-address.ts';
 import { cidrText } from '../addresses/cidr.ts';
 import { PlaceLeases } from '../addresses/place-leases.ts';
+import type { Addresses } from '../addresses/pools.ts';
 import type { Joined, WantedPlace, Within } from '../drivers/driver.ts';
 import { addressesOf, type Endpoint, type Place } from '../endpoints/endpoint.ts';
 import { applySysctls } from '../endpoints/interface-options.ts';
@@ -48,9 +49,9 @@ export class Bridge {
   }
 
   get rules(): BridgeRules {
-    const { name, subnet, gateway, ipv6, isInternal, allowsTraffic, isMasqueraded, modes, trusted } = this.settings;
-    const gateways = [gateway, ipv6?.gateway ?? ''].filter((ip) => ip !== '');
-    const subnets = { subnet: cidrText(subnet), subnet6: ipv6 === undefined ? undefined : cidrText(ipv6.subnet) };
+    const { name, ipv4, ipv6, isInternal, allowsTraffic, isMasqueraded, modes, trusted } = this.settings;
+    const gateways = [ipv4?.gateway ?? '', ipv6?.gateway ?? ''].filter((ip) => ip !== '');
+    const subnets = { subnet: subnetText(ipv4), subnet6: subnetText(ipv6) };
     return {
       bridge: name,
       ...subnets,
@@ -165,4 +166,8 @@ export class Bridge {
     const neighbours = spoken.map((ip) => addNeighbour({ link: this.index, ip, mac }));
     this.#parts.route.apply(pinToPort(port.index, mac), ...neighbours);
   }
+}
+
+function subnetText(range: Addresses | undefined): string | undefined {
+  return range === undefined ? undefined : cidrText(range.subnet);
 }

@@ -184,7 +184,8 @@ export class Bridges implements Disposable {
     const usual = hostBinding === ANY && place.ipv6 !== undefined ? [ANY, ANY_SIX] : [hostBinding];
     const isRouted = (ip: string): boolean => modes[isSix(ip) ? 6 : 4] === 'routed';
     const ports = wanted.flatMap((one) => {
-      const hostIps = one.hostIp === '' ? usual : [one.hostIp];
+      // As in dockerd, addresses of IPv4 are passed over in a network without it.
+      const hostIps = (one.hostIp === '' ? usual : [one.hostIp]).filter((ip) => isSix(ip) || place.ipAddress !== '');
       for (const ip of hostIps) checkHostIp(ip, place);
       const { containerPort, protocol } = one;
       const routed = hostIps.filter(isRouted).map((hostIp) => ({ containerPort, protocol, hostIp, hostPort: 0 }));

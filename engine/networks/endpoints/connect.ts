@@ -109,6 +109,7 @@ function moveAway({ networks }: NetworkNeeds, from: Endpoint, to: Endpoint | und
   const driver = network === undefined ? undefined : networks.driverOf(network);
   const isAlike =
     old?.driver === network?.driver &&
+    (from.ipAddress === '') === (to?.ipAddress === '') &&
     (from.ipv6 === undefined) === (to?.ipv6 === undefined) &&
     publishAlike(old?.custom?.options ?? {}, network?.custom?.options ?? {});
   if (to === undefined || driver?.movePorts === undefined || !isAlike) {

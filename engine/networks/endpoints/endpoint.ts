@@ -44,6 +44,6 @@ export function addressesOf({ ipAddress, ipv6 }: Place): string[] {
 }
 
 /** Whether the network gives addresses: a bridge does, `host` and `none` do not. */
-export function hasAddress({ ipAddress }: Place): boolean {
-  return ipAddress !== '';
+export function hasAddress(place: Place): boolean {
+  return addressesOf(place).length > 0;
 }

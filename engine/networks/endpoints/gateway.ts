@@ -7,9 +7,13 @@ import { setDefaultRoute, type RouteTarget } from './interfaces.ts';
 
 /**
  * The endpoint that leads a container out and publishes its ports: of the networks that lead out, that with the highest
- * priority, and the first by name, as in dockerd.
+ * priority, and the first by name, as in dockerd. One without IPv4 only if no other leads out.
  */
 export function gatewayEndpoint(networks: Networks, endpoints: readonly Endpoint[]): Endpoint | undefined {
+  return gatewayOfFour(networks, endpoints) ?? gatewayOfSix(networks, endpoints);
+}
+
+function gatewayOfFour(networks: Networks, endpoints: readonly Endpoint[]): Endpoint | undefined {
   return leadingOut(networks, endpoints).find(({ gateway, isWayOutItself }) => gateway !== '' || isWayOutItself);
 }
 
@@ -36,7 +40,7 @@ export function settleRoutes(networks: Networks, netns: number, endpoints: reado
     if (endpoint?.isWayOutItself === true) return { link: getLink(inside, endpoint.link).index };
     return gateway === undefined ? undefined : { gateway };
   };
-  const [four, six] = [gatewayEndpoint(networks, endpoints), gatewayOfSix(networks, endpoints)];
+  const [four, six] = [gatewayOfFour(networks, endpoints), gatewayOfSix(networks, endpoints)];
   setDefaultRoute(inside, 4, routeOut(four, four?.gateway));
   setDefaultRoute(inside, 6, routeOut(six, six?.ipv6?.gateway));
 }

@@ -44,7 +44,8 @@ export function addressing(
   };
   const six = place.ipv6 === undefined ? [] : addressAndRoute(link, place.ipv6, 6, routeOut(place.ipv6));
   const more = linkLocal.map((ip) => addAddress({ link, ip, prefixLength: isSix(ip) ? 64 : 16 }));
-  return [...addressAndRoute(link, place, 4, routeOut(place)), ...six, ...more];
+  const four = place.ipAddress === '' ? [] : addressAndRoute(link, place, 4, routeOut(place));
+  return [...four, ...six, ...more];
 }
 
 /** Whether an interface needs IPv6. */

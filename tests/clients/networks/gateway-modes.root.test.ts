@@ -5,7 +5,7 @@ import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-import type { Api } from '@gantry/testing/api.ts';
+import { Api } from '@gantry/testing/api.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd, NEWER_JUDGE } from '@gantry/testing/dockerd.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
@@ -31,7 +31,7 @@ suite('gateway modes of bridges', { concurrency: false }, () => {
     if (NEWER_JUDGE === undefined) return; // by hand beside dockerd 28.5
     const theirs = parts.use(await Dockerd.start());
     await theirs.api.post('/images/load?quiet=1', await busyboxArchive());
-    sides.push(await sideOf(parts, theirs.api, theirs.pid));
+    sides.push(await sideOf(parts, parts.use(new Api(theirs.socketPath, '/v1.51')), theirs.pid));
   });
   after(async () => await parts.disposeAsync());
 
@@ -72,12 +72,13 @@ async function sideOf(parts: AsyncDisposableStack, api: Api, pid: number): Promi
   return { api, pid, outside };
 }
 
-async function outcome(side: Side, { options, isInternal = false }: ModeRow): Promise<unknown> {
+async function outcome(side: Side, { options, isInternal = false, isSixAlone = false }: ModeRow): Promise<unknown> {
   const { api, pid, outside } = side;
   const named = Object.entries(options).map(([name, value]) => [`com.docker.network.bridge.${name}`, value]);
-  const pools = [{ Subnet: '10.77.128.0/24' }, { Subnet: 'fd00:77::/64' }];
+  const pools = [...(isSixAlone ? [] : [{ Subnet: '10.77.128.0/24' }]), { Subnet: 'fd00:77::/64' }];
   const made = await api.post<Message>('/networks/create', {
     Name: 'mode',
+    EnableIPv4: !isSixAlone,
     EnableIPv6: true,
     IPAM: { Config: pools },
     Options: { ...Object.fromEntries(named), 'com.docker.network.bridge.name': 'mode0' },

@@ -4,6 +4,8 @@ export type ModeRow = Readonly<{
   /** Without the prefix `com.docker.network.bridge.`. */
   options: Readonly<Record<string, string>>;
   isInternal?: boolean;
+  /** Without IPv4. */
+  isSixAlone?: boolean;
   /** The error of the creation, or the facts about a container that publishes port 80 as 8101 and listens on 99 too. */
   expected: string | Facts;
   /** A deliberate difference from dockerd 28.5. */
@@ -150,6 +152,21 @@ export const MODE_ROWS: readonly ModeRow[] = [
       trusted: '80',
       beside: '',
       leaves: 'ping, six ping',
+    },
+  },
+  {
+    title: 'nat, without IPv4',
+    options: {},
+    isSixAlone: true,
+    expected: {
+      addresses: ' by , fd00:77::2 by fd00:77::1',
+      ports: ':: 8101',
+      bridge: 'fd00:77::1/64',
+      host: 'six 80, six 99',
+      out: 'six port',
+      trusted: '',
+      beside: '',
+      leaves: 'six ping',
     },
   },
   {

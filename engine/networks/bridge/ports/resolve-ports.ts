@@ -8,7 +8,7 @@ import type { Published } from '../rules/ruleset.ts';
 export function resolvePublishedPorts({ ipAddress, ipv6 }: Place, ports: readonly PublishedPort[]): Published[] {
   return ports.flatMap((port): Published[] => {
     if (port.hostIp === LOOPBACK_SIX) return [];
-    if (!isSix(port.hostIp)) return [{ ipAddress, port }];
+    if (!isSix(port.hostIp)) return ipAddress === '' ? [] : [{ ipAddress, port }];
     return ipv6 === undefined ? [] : [{ ipAddress: ipv6.ipAddress, port }];
   });
 }

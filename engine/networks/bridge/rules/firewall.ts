@@ -253,8 +253,8 @@ function hasRulesOfNeighbours(nft: Nftables, table: string): boolean {
 }
 
 /** The families that a network has. */
-function familiesOf({ subnet6 }: BridgeRules): Family[] {
-  return subnet6 === undefined ? [4] : [4, 6];
+function familiesOf({ subnet, subnet6 }: BridgeRules): Family[] {
+  return [...(subnet === undefined ? [] : [4 as const]), ...(subnet6 === undefined ? [] : [6 as const])];
 }
 
 function admissionOf(family: Family, { bridge }: BridgeRules): string {

@@ -6,7 +6,8 @@ import type { GatewayModes } from '../../settings/gateway-modes.ts';
 
 export type BridgeRules = Readonly<{
   bridge: string;
-  subnet: string;
+  /** Undefined without IPv4. */
+  subnet: string | undefined;
   /** Undefined without IPv6. */
   subnet6: string | undefined;
   /** The bridge's own addresses. */
