@@ -118,6 +118,8 @@ export const LINES: readonly string[] = [
 
 /** Where we answer in another way than dockerd, and why. */
 export const CHOSEN: Readonly<Record<string, string>> = {
+  'run -d --network plain --ip 10.60.0.1 busybox true': 'refused at the creation, as by dockerd 28',
+  'network connect --ip 10.99.0.1 full web': 'the address is looked at first, as by dockerd 28',
   'run --rm --network inner busybox ip route': 'an internal network has no default route, as it leads nowhere',
   'events --since 1 --until 0s --filter nope=1': 'an unknown filter is refused, as everywhere else',
 };
