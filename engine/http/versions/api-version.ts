@@ -7,7 +7,7 @@ export type ApiVersions = Readonly<{ min: ApiVersion; max: ApiVersion; fallback:
 
 /** The oldest and the newest that the settings may name. Versions above `COMPLETE` are incomplete. */
 export const OLDEST: ApiVersion = '1.12';
-export const COMPLETE: ApiVersion = '1.41';
+export const COMPLETE: ApiVersion = '1.51';
 export const NEWEST: ApiVersion = '1.55';
 
 const PREFIX = /^\/v([\d.]+)(\/.*)?$/;
