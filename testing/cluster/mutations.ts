@@ -1,5 +1,6 @@
 /** Fields that take any value: another check follows. */
-const ANY = /^(?:WriteRequest \/args|WriteAnswer \/result|FromLeader \/news\/members(?:\/0)?)$/;
+const ANY =
+  /^(?:WriteRequest \/args|WriteAnswer \/result|FromLeader \/news\/members(?:\/0)?|FromLeader \/templates\/t(?:\/.*)?)$/;
 /** Fields that take null, and numbers below 0. */
 const NULLABLE = /^Refusal \/leader$/;
 const SIGNED = /\/(?:exitCode|stopGracePeriodNs|taskHistoryRetentionLimit|version)$/;

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
 import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
@@ -125,6 +128,28 @@ suite('the tasks of a node', { concurrency: false }, () => {
     const { Config, State } = await inspect('args', task);
     assert.deepEqual([Config.Entrypoint, Config.Cmd, State.Status], [null, ['sh', '-c', 'exit 0'], 'exited']);
     await remove('args');
+  });
+
+  test('mounts have the options of later versions', async () => {
+    const { body: volume } = await host.engine.post<{ Mountpoint: string }>('/volumes/create', { Name: 'parts' });
+    await mkdir(join(volume.Mountpoint, 'one'));
+    const made = join(host.engine.directory, 'made', 'by', 'daemon');
+    const Mounts = [
+      { Type: 'bind', Source: made, Target: '/made', BindOptions: { CreateMountpoint: true } },
+      { Type: 'bind', Source: '/proc', Target: '/flat', ReadOnly: true, BindOptions: { ReadOnlyNonRecursive: true } },
+      { Type: 'volume', Source: 'parts', Target: '/part', VolumeOptions: { Subpath: 'one' } },
+      { Type: 'tmpfs', Target: '/memory', TmpfsOptions: { SizeBytes: 2 ** 20, Options: [['noexec']] } },
+      { Type: 'image', Source: 'busybox', Target: '/image', ImageOptions: { Subpath: 'bin' } },
+    ];
+    const script = 'touch /made/x /part/x && grep -q " /memory tmpfs .*noexec" /proc/mounts && test -x /image/sh';
+    await services.create('mounts', { Mounts, Command: ['sh', '-c', script] }, { TaskTemplate: ONCE });
+
+    await services.inState('mounts', 'complete');
+
+    const { raw } = await host.engine.get('/services/mounts');
+    for (const mount of Mounts.slice(2)) assert.ok(raw.toString().includes(JSON.stringify(mount)), raw.toString());
+    assert.ok(existsSync(join(made, 'x')) && existsSync(join(volume.Mountpoint, 'one', 'x')));
+    await remove('mounts');
   });
 
   test('a task that replaces one is made at once, and waits for its delay before it runs', async () => {

@@ -1,8 +1,9 @@
 import { settlesWithin } from '../../lib/clock.ts';
+import { lazyCheck } from '../../lib/lazy-check.ts';
 import { LogPublisher, type OpenToLeader } from '../logs/publisher.ts';
 import { hasEnded, compareStates } from '../state/task-states.ts';
 import type { FromLeader, FromNode } from '../wire/schemas.ts';
-import type { NodeTemplate, TasksMessage } from '../wire/task-messages.ts';
+import { NodeTemplate, type TasksMessage } from '../wire/task-messages.ts';
 import { TaskImages } from './images.ts';
 import { filesOf } from './memory-files.ts';
 import type { AgentNeeds } from './needs.ts';
@@ -17,6 +18,8 @@ const MAX_END_SECONDS = 5;
 
 /** A client waits for the end of a leave: a longer grace is not kept. */
 const MAX_LEAVE_SECONDS = 30;
+
+const check = lazyCheck(NodeTemplate);
 
 type Told = TasksMessage['tasks'][number];
 
@@ -95,7 +98,9 @@ export class Agent implements AsyncDisposable {
   }
 
   #take({ templates, tasks, gone }: TasksMessage): void {
-    for (const [key, template] of Object.entries(templates)) this.#templates.set(key, template);
+    for (const [key, template] of Object.entries(templates)) {
+      if (check.Check(template)) this.#templates.set(key, template);
+    }
     this.#tasks.together(() => {
       for (const told of tasks) this.#store(told);
     });

@@ -30,7 +30,8 @@ export async function prepareTask(
   { auth, signal }: { auth: string | undefined; signal: AbortSignal },
 ): Promise<void> {
   if (containerOf(engine, task) !== undefined) return;
-  if (task.made === undefined) throw new TaskFailed('the leader has no template of the task');
+  if (task.made === undefined)
+    throw new TaskFailed('the settings of the task are missing, or of a later version than this node');
   await images.bring(task.made.container.image, auth, signal);
   const networks = await joinTaskNetworks(engine, task);
   signal.throwIfAborted();

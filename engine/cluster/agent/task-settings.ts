@@ -2,6 +2,7 @@ import type { CreateBody } from '../../containers/schema.ts';
 import type { MountSpec } from '../../containers/settings/host-config/host-config-schema.ts';
 import { filled, omitEmpty } from '../services/omit-empty.ts';
 import { presentHealthcheck } from '../services/task-template/container.ts';
+import { presentBind } from '../services/task-template/mounts.ts';
 import { securityOptionsOf } from '../services/task-template/privileges.ts';
 import type { TaskContainer, TaskMount, TaskTemplate } from '../state/records.ts';
 
@@ -61,9 +62,9 @@ function extraHosts(line: string): string[] {
 }
 
 function mountOf(mount: TaskMount): MountSpec {
-  const { type, source, target, readOnly, propagation, nonRecursive, volume, tmpfs } = mount;
+  const { type, source, target, readOnly, volume, tmpfs, image } = mount;
   const driver = volume?.driver;
-  const bind = omitEmpty({ Propagation: propagation, NonRecursive: nonRecursive });
+  const bind = presentBind(mount);
   return {
     Type: type,
     ...omitEmpty({
@@ -75,10 +76,18 @@ function mountOf(mount: TaskMount): MountSpec {
         volume &&
         omitEmpty({
           NoCopy: volume.noCopy,
+          Subpath: volume.subpath,
           Labels: volume.labels && { ...volume.labels },
           DriverConfig: driver && omitEmpty({ Name: driver.name, Options: driver.options && { ...driver.options } }),
         }),
-      TmpfsOptions: tmpfs && omitEmpty({ SizeBytes: tmpfs.sizeBytes, Mode: tmpfs.mode }),
+      TmpfsOptions:
+        tmpfs &&
+        omitEmpty({
+          SizeBytes: tmpfs.sizeBytes,
+          Mode: tmpfs.mode,
+          Options: tmpfs.options && tmpfs.options.map((words) => [...words]),
+        }),
+      ImageOptions: image && omitEmpty({ Subpath: image.subpath }),
     }),
   };
 }

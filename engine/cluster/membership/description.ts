@@ -3,6 +3,7 @@ import { cpus, hostname, machine, totalmem } from 'node:os';
 import type { Engine } from '../../engine.ts';
 import { LOG_DRIVERS } from '../../logs/drivers.ts';
 import { VERSION } from '../../version.ts';
+import { NODE_FEATURES } from '../state/features.ts';
 import type { FromNode } from '../wire/schemas.ts';
 
 export type DescriptionNeeds = Pick<Engine, 'config'> &
@@ -27,6 +28,7 @@ export function describeNode({
     platform: { architecture: machine(), os: 'linux' },
     resources: { nanoCpus: cpus().length * 1e9, memoryBytes: totalmem() },
     engine: { version: VERSION, labels: labelsOf(config.labels), plugins },
+    features: [...NODE_FEATURES],
   };
 }
 

@@ -362,6 +362,20 @@ suite('scheduling', () => {
     assert.deepEqual(unplaced(cluster), ['no suitable node (missing plugin on 3 nodes)']);
   });
 
+  test('a node of an earlier version gets no task with settings that it would ignore', () => {
+    const cluster = three();
+    const mounts = [{ type: 'volume', source: 'v', target: '/v', volume: { subpath: 'one' } }] as const;
+    cluster.service('web', { template: { container: { image: 'i', mounts } } });
+    cluster.settle();
+    assert.deepEqual(unplaced(cluster), ['no suitable node (too old for the settings of the task: 3 nodes)']);
+
+    const description = { ...cluster.replica.get('node', 'b')!.description!, features: ['mounts'] };
+    cluster.node('b', { description });
+    cluster.settle();
+
+    assert.deepEqual(nodes(cluster.running('web')), ['b']);
+  });
+
   test('a node on which the service keeps failing is the last choice', () => {
     const cluster = new SimulatedCluster();
     cluster.node('a');

@@ -1,4 +1,5 @@
 import { constraintsOf, hostPortsOf } from '../state/defaults.ts';
+import { featuresOf } from '../state/features.ts';
 import type { NodeRecord, Placement, TemplateRecord } from '../state/records.ts';
 import { parseConstraint, satisfies } from './constraint.ts';
 import { takenBy, type NodeLoad } from './node-load.ts';
@@ -12,6 +13,7 @@ export function filtersOf(record: TemplateRecord): readonly Filter[] {
   const parsed = constraintsOf(record.template).map(parseConstraint);
   const plugins = pluginsOf(record);
   const ports = hostPortsOf(record);
+  const features = featuresOf(record.template);
   const { platforms = [], maxReplicas = 0 } = record.template.placement ?? {};
   return [
     {
@@ -28,6 +30,10 @@ export function filtersOf(record: TemplateRecord): readonly Filter[] {
         plugins.every(({ type, name }) =>
           node.description?.engine.plugins.some((plugin) => plugin.type === type && plugin.name === name),
         ),
+    },
+    {
+      reason: (nodes) => `too old for the settings of the task: ${formatCount(nodes)}`,
+      admits: ({ node }) => features.every((feature) => node.description?.features?.includes(feature) === true),
     },
     {
       reason: (nodes) => `scheduling constraints not satisfied on ${formatCount(nodes)}`,

@@ -85,16 +85,7 @@ const LATER: typeof REFUSED = [
     { TaskTemplate, Mode: { ReplicatedJob: { TotalCompletions: 100_001 } } },
     argument('a job has 100000 tasks at most'),
   ],
-  [
-    mounts({ Type: 'bind', BindOptions: { CreateMountpoint: true } }),
-    'BindOptions.CreateMountpoint is not implemented for mounts of services',
-    'notImplemented',
-  ],
-  [
-    mounts({ Type: 'volume', VolumeOptions: { Subpath: 'a' } }),
-    'VolumeOptions.Subpath is not implemented for mounts of services',
-    'notImplemented',
-  ],
+  [mounts({ Type: 'cluster' }), 'mounts of the type cluster are not implemented for services', 'notImplemented'],
   [template({ Runtime: 'plugin' }), 'services of the runtime type "plugin" are not implemented', 'notImplemented'],
   [template({ PluginSpec: {} }), 'mismatched Runtime and *Spec fields'],
   [

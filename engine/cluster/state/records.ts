@@ -112,6 +112,8 @@ export type NodeDescription = Readonly<{
     labels: Labels;
     plugins: readonly Readonly<{ type: string; name: string }>[];
   }>;
+  /** Parts of tasks that earlier versions of the daemon do not know. */
+  features?: readonly string[];
 }>;
 
 export type Resources = Readonly<{ nanoCpus: number; memoryBytes: number }>;
@@ -216,14 +218,24 @@ export type SecretReference = Readonly<{
 }>;
 
 export type TaskMount = Readonly<{
-  type: 'bind' | 'volume' | 'tmpfs';
+  type: 'bind' | 'volume' | 'tmpfs' | 'image';
   source?: string;
   target?: string;
   readOnly?: boolean;
   propagation?: string;
   nonRecursive?: boolean;
-  volume?: Readonly<{ noCopy?: boolean; labels?: Labels; driver?: Readonly<{ name?: string; options?: Labels }> }>;
-  tmpfs?: Readonly<{ sizeBytes?: number; mode?: number }>;
+  createMountpoint?: boolean;
+  readOnlyNonRecursive?: boolean;
+  readOnlyForceRecursive?: boolean;
+  volume?: Readonly<{
+    noCopy?: boolean;
+    subpath?: string;
+    labels?: Labels;
+    driver?: Readonly<{ name?: string; options?: Labels }>;
+  }>;
+  /** Each option is a name, or a name and a value. */
+  tmpfs?: Readonly<{ sizeBytes?: number; mode?: number; options?: readonly (readonly string[])[] }>;
+  image?: Readonly<{ subpath?: string }>;
 }>;
 
 export type EndpointPort = Readonly<{

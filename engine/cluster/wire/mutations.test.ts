@@ -34,6 +34,7 @@ const description = {
   platform: { architecture: 'x86_64', os: 'linux' },
   resources: { nanoCpus: 1, memoryBytes: 1 },
   engine: { version: '1', labels: { a: 'b' }, plugins: [{ type: 'Volume', name: 'local' }] },
+  features: ['mounts'],
 };
 const status = {
   ...{ state: 'running', timestamp: NOW, message: 'started', error: 'none', startedAt: NOW },

@@ -42,6 +42,7 @@ const LEADER: readonly Row[] = [
   [{ ...welcome, periodMs: 0 }, false],
   [{ ...welcome, periodMs: -1 }, false],
   [tasks({}), true],
+  [{ ...tasks({}), templates: { [`${ID}/hash`]: { container: { mounts: [{ type: 'of a later version' }] } } } }, true],
   [tasks({ serviceName: '' }), true],
   [tasks({ serviceName: 'a/b' }), false],
   [tasks({ serviceName: 'a\nb' }), false],

@@ -109,6 +109,7 @@ const Description = Type.Refine(
       labels: Labels,
       plugins: Type.Array(Type.Object({ type: text, name: text })),
     }),
+    features: Type.Optional(Type.Array(text)),
   }),
   (description) => isWithin(MAX_RECORD_BYTES, description),
   () => 'must have at most 512 KB',

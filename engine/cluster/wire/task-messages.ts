@@ -22,16 +22,27 @@ const LogDriver = Type.Object({ name: Type.String(), options: Labels });
 const oneOf = <const T extends string>(...values: readonly T[]) =>
   Type.Unsafe<T>(Type.Union(values.map((value) => Type.Literal(value))));
 const Mount = Type.Object({
-  type: oneOf('bind', 'volume', 'tmpfs'),
+  type: oneOf('bind', 'volume', 'tmpfs', 'image'),
   source: optional(Type.String()),
   target: optional(Type.String()),
   readOnly: optional(Type.Boolean()),
   propagation: optional(Type.String()),
   nonRecursive: optional(Type.Boolean()),
-  tmpfs: optional(Type.Object({ sizeBytes: optional(IntegerField), mode: optional(CountField) })),
+  createMountpoint: optional(Type.Boolean()),
+  readOnlyNonRecursive: optional(Type.Boolean()),
+  readOnlyForceRecursive: optional(Type.Boolean()),
+  tmpfs: optional(
+    Type.Object({
+      sizeBytes: optional(IntegerField),
+      mode: optional(CountField),
+      options: optional(Type.Array(Type.Array(Type.String()))),
+    }),
+  ),
+  image: optional(Type.Object({ subpath: optional(Type.String()) })),
   volume: optional(
     Type.Object({
       noCopy: optional(Type.Boolean()),
+      subpath: optional(Type.String()),
       labels: optional(Labels),
       driver: optional(Type.Object({ name: optional(Type.String()), options: optional(Labels) })),
     }),
@@ -175,7 +186,8 @@ export type TaskStatus = Readonly<Static<typeof TaskStatus>>;
 /** New and changed tasks of the node; the first of a session are all that it has, and `allTasks` ends them. */
 export const TasksMessage = Type.Object({
   say: Type.Literal('tasks'),
-  templates: Type.Record(Type.String(), NodeTemplate),
+  /** A node checks each by `NodeTemplate`: of a later version it may not know one, and refuses its tasks alone. */
+  templates: Type.Record(Type.String(), Type.Unsafe<NodeTemplate>(Type.Unknown())),
   tasks: Type.Array(
     Type.Object({
       assignment: Assignment,

@@ -28,6 +28,11 @@ const SERVICE: Since = {
   ...{ RollbackConfig: '1.28', 'UpdateConfig.Order': '1.29', 'RollbackConfig.Order': '1.29' },
   ...{ 'EndpointSpec.Ports.PublishMode': '1.25', 'Mode.ReplicatedJob': '1.41', 'Mode.GlobalJob': '1.41' },
   ...{ 'TaskTemplate.ContainerSpec.Secrets': '1.25', 'TaskTemplate.ContainerSpec.Configs': '1.30' },
+  ...below('TaskTemplate.ContainerSpec.Mounts', {
+    ...{ 'BindOptions.NonRecursive': '1.40', 'BindOptions.CreateMountpoint': '1.42', 'VolumeOptions.Subpath': '1.45' },
+    ...{ 'BindOptions.ReadOnlyNonRecursive': '1.44', 'BindOptions.ReadOnlyForceRecursive': '1.44' },
+    ...{ 'TmpfsOptions.Options': '1.46', ImageOptions: '1.48' },
+  }),
 };
 
 /**

@@ -10,9 +10,10 @@ const TYPES: ReadonlyMap<string, TaskMount['type']> = new Map([
   ['bind', 'bind'],
   ['volume', 'volume'],
   ['tmpfs', 'tmpfs'],
+  ['image', 'image'],
 ]);
 /** Types that docker's clients know, and that this engine does not mount for tasks. */
-const UNIMPLEMENTED = ['npipe', 'cluster', 'image'];
+const UNIMPLEMENTED = ['npipe', 'cluster'];
 
 /** The mounts of a container's specification; an empty type stands for bind. */
 export function readMounts(bodies: readonly MountBody[]): TaskMount[] {
@@ -27,14 +28,13 @@ export function refuseSharedTargets(mounts: readonly TaskMount[]): void {
 }
 
 function readMount(body: MountBody): TaskMount {
-  const { Type = '', BindOptions, VolumeOptions, TmpfsOptions } = body;
+  const { Type = '', BindOptions, VolumeOptions, TmpfsOptions, ImageOptions } = body;
   const type = TYPES.get(Type.toLowerCase());
   if (type === undefined) {
     const word = Type.toLowerCase();
     if (!UNIMPLEMENTED.includes(word)) throw new EngineError('invalid', `invalid MountType: "${Type}"`);
     throw new EngineError('notImplemented', `mounts of the type ${word} are not implemented for services`);
   }
-  refuseLaterOptions(body);
   const propagation = BindOptions?.Propagation;
   refuseIf(
     propagation !== undefined && propagation !== '' && !PROPAGATIONS.includes(propagation),
@@ -49,42 +49,37 @@ function readMount(body: MountBody): TaskMount {
       readOnly: body.ReadOnly,
       propagation: BindOptions && (propagation || 'rprivate'),
       nonRecursive: BindOptions?.NonRecursive,
+      createMountpoint: BindOptions?.CreateMountpoint,
+      readOnlyNonRecursive: BindOptions?.ReadOnlyNonRecursive,
+      readOnlyForceRecursive: BindOptions?.ReadOnlyForceRecursive,
       volume:
         VolumeOptions &&
         omitEmpty({
           noCopy: VolumeOptions.NoCopy,
+          subpath: VolumeOptions.Subpath,
           labels: VolumeOptions.Labels,
           driver: driver && omitEmpty({ name: driver.Name, options: driver.Options }),
         }),
-      tmpfs: TmpfsOptions && omitEmpty({ sizeBytes: TmpfsOptions.SizeBytes, mode: TmpfsOptions.Mode }),
+      tmpfs:
+        TmpfsOptions &&
+        omitEmpty({ sizeBytes: TmpfsOptions.SizeBytes, mode: TmpfsOptions.Mode, options: TmpfsOptions.Options }),
+      image: ImageOptions && omitEmpty({ subpath: ImageOptions.Subpath }),
     }),
   };
 }
 
-/** Refuses, by their names, options without which the mount would not be the one that the client wants. */
-function refuseLaterOptions({ BindOptions, VolumeOptions }: MountBody): void {
-  const later = {
-    'BindOptions.CreateMountpoint': BindOptions?.CreateMountpoint,
-    'BindOptions.ReadOnlyNonRecursive': BindOptions?.ReadOnlyNonRecursive,
-    'BindOptions.ReadOnlyForceRecursive': BindOptions?.ReadOnlyForceRecursive,
-    'VolumeOptions.Subpath': VolumeOptions?.Subpath,
-  };
-  const [name] = Object.keys(omitEmpty(later));
-  if (name !== undefined) throw new EngineError('notImplemented', `${name} is not implemented for mounts of services`);
-}
-
 export function presentMount(mount: TaskMount): object {
-  const { type, source, target, readOnly, propagation, nonRecursive, volume, tmpfs } = mount;
-  const hasBindOptions = propagation !== undefined || nonRecursive === true;
+  const { type, source, target, readOnly, volume, tmpfs, image } = mount;
+  const bind = presentBind(mount);
   return {
     Type: type,
     ...omitEmpty({
       Source: source,
       Target: target,
       ReadOnly: readOnly,
-      BindOptions: hasBindOptions ? omitEmpty({ Propagation: propagation, NonRecursive: nonRecursive }) : undefined,
+      BindOptions: Object.keys(bind).length === 0 ? undefined : bind,
       VolumeOptions: volume && {
-        ...omitEmpty({ NoCopy: volume.noCopy }),
+        ...omitEmpty({ NoCopy: volume.noCopy, Subpath: volume.subpath }),
         ...filled({ Labels: volume.labels }),
         ...omitEmpty({
           DriverConfig: volume.driver && {
@@ -93,7 +88,19 @@ export function presentMount(mount: TaskMount): object {
           },
         }),
       },
-      TmpfsOptions: tmpfs && filled({ SizeBytes: tmpfs.sizeBytes, Mode: tmpfs.mode }),
+      TmpfsOptions: tmpfs && filled({ SizeBytes: tmpfs.sizeBytes, Mode: tmpfs.mode, Options: tmpfs.options }),
+      ImageOptions: image && omitEmpty({ Subpath: image.subpath }),
     }),
   };
+}
+
+/** The options of a bind mount, without missing and false ones. */
+export function presentBind(mount: TaskMount): object {
+  return omitEmpty({
+    Propagation: mount.propagation,
+    NonRecursive: mount.nonRecursive,
+    CreateMountpoint: mount.createMountpoint,
+    ReadOnlyNonRecursive: mount.readOnlyNonRecursive,
+    ReadOnlyForceRecursive: mount.readOnlyForceRecursive,
+  });
 }

@@ -34,7 +34,11 @@ const Mount = Type.Object({
       DriverConfig: orNull(Type.Object({ Name: text, Options: orNull(Texts) })),
     }),
   ),
-  TmpfsOptions: orNull(Type.Object({ SizeBytes: whole, Mode: Type.Optional(ModeField) })),
+  TmpfsOptions: orNull(
+    Type.Object({ SizeBytes: whole, Mode: Type.Optional(ModeField), Options: orNull(Type.Array(Strings)) }),
+  ),
+  /** Since version 1.48. */
+  ImageOptions: orNull(Type.Object({ Subpath: text })),
 });
 
 export const Networks = Type.Array(
