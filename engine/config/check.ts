@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { groupId } from '../host/groups.ts';
 import { EngineError } from '../lib/errors.ts';
 import { messageOf } from '../lib/failure-message.ts';
+import { parseGenericResources } from '../lib/notations/generic-resources.ts';
 import { cgroupSettingsChecks } from './cgroup-driver.ts';
 import { isLoopback, parseHost, parseMetricsAddress } from './hosts.ts';
 import { readRateLimits } from './rate-limits.ts';

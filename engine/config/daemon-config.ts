@@ -59,6 +59,7 @@ export type Config = Readonly<{
   authorizationPlugins: readonly string[];
   pluginFolders: readonly string[];
   labels: readonly string[];
+  nodeGenericResources: readonly string[];
   runtimes: Readonly<Record<string, RuntimeConfig>>;
   /** Empty: chosen by the daemon. */
   defaultRuntime: string;
@@ -117,6 +118,7 @@ export function toConfig(file: ConfigFile): Config {
     authorizationPlugins: file['authorization-plugins'],
     pluginFolders: file['plugin-folders'],
     labels: file.labels,
+    nodeGenericResources: file['node-generic-resources'],
     runtimes: mapValues(file.runtimes, ({ path, runtimeArgs = [] }) => ({ path, runtimeArgs })),
     defaultRuntime: file['default-runtime'],
     cgroupDriver: chosenCgroupDriver(file) ?? usualCgroupDriver(),

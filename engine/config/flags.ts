@@ -47,6 +47,7 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   'authorization-plugin': { key: 'authorization-plugins', kind: 'list' },
   'plugin-folder': { key: 'plugin-folders', kind: 'list' },
   label: { key: 'labels', kind: 'list' },
+  'node-generic-resource': { key: 'node-generic-resources', kind: 'list' },
   runtime: { key: 'runtimes', kind: 'runtimes' },
   'add-runtime': { key: 'runtimes', kind: 'runtimes' },
   'default-runtime': { key: 'default-runtime', kind: 'text' },

@@ -29,6 +29,7 @@ const FIXED = [
   'cgroupParent',
   'realtime',
   'maxConcurrentDownloads',
+  'nodeGenericResources',
 ] as const satisfies readonly (keyof Config)[];
 
 /**

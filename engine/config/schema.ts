@@ -100,6 +100,9 @@ export const ConfigFile = Type.Object(
       '/usr/lib/docker/plugins',
     ]),
     labels: strings('labels of the daemon, key=value'),
+    'node-generic-resources': strings(
+      'resources of this node that services can reserve: SSD=5 for an amount, GPU=name for one of them',
+    ),
     runtimes: Type.Record(Type.String(), Runtime, {
       default: {},
       description: 'further OCI runtimes, name=path; runc and crun are known',

@@ -95,7 +95,10 @@ export const Info = Type.Object({
   DockerRootDir: text,
   ExecutionDriver: text,
   FirewallBackend: Type.Object({ Driver: text }),
-  GenericResources: Type.Null(),
+  GenericResources: Type.Union([
+    Type.Null(),
+    Type.Array(Type.Object({}, { description: 'Of this node, for services' })),
+  ]),
   InitBinary: text,
   InitCommit: Commit,
   Isolation: text,

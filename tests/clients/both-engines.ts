@@ -38,13 +38,17 @@ export class BothEngines implements AsyncDisposable {
     this.#parts = parts;
   }
 
-  /** `version`: that of the requests. `newest`: the newest version that ours serves. */
-  static async start(version: `1.${number}` = '1.24', newest = version): Promise<BothEngines> {
+  /** `version`: that of the requests. `newest`: the newest version that ours serves. `further`: flags of both daemons. */
+  static async start(
+    version: `1.${number}` = '1.24',
+    newest = version,
+    further: readonly string[] = [],
+  ): Promise<BothEngines> {
     await using parts = new AsyncDisposableStack();
-    const flags = ['--bip=172.17.0.1/16', `--max-api-version=${newest}`];
+    const flags = ['--bip=172.17.0.1/16', `--max-api-version=${newest}`, ...further];
     const starts = [
       TestEngine.start({ version, image: false, flags }).then((part) => parts.use(part)),
-      Dockerd.start(['--bip=172.17.0.1/16']).then((part) => parts.use(part)),
+      Dockerd.start(['--bip=172.17.0.1/16', ...further]).then((part) => parts.use(part)),
     ] as const;
     await Promise.allSettled(starts); // so that both are ended when one fails
     const [engine, dockerd] = await Promise.all(starts);

@@ -28,7 +28,7 @@ export function containerBody(task: AgentTask, made: NodeTemplate, networks: Tas
   return {
     Image: imageNameOf(image),
     Labels: { ...container.labels, ...labelsOf(task) },
-    ...omitEmpty({ Env: env && [...env], WorkingDir: dir, User: user }),
+    ...omitEmpty({ Env: variablesOf(task, env), WorkingDir: dir, User: user }),
     // A command replaces the image's entrypoint and its arguments.
     ...(command !== undefined && command.length > 0
       ? { Entrypoint: [...command], Cmd: [...(args ?? [])] }
@@ -46,6 +46,16 @@ export function containerBody(task: AgentTask, made: NodeTemplate, networks: Tas
     },
     NetworkingConfig: networks.networkingConfig,
   };
+}
+
+/** With resources of the node as `DOCKER_RESOURCE_<kind>`, as dockerd names them: an amount, or names. */
+function variablesOf({ generic = [] }: AgentTask, env: readonly string[] | undefined): string[] | undefined {
+  const byKind = Map.groupBy(generic, ({ kind }) => kind);
+  const own = [...byKind].map(([kind, resources]) => {
+    const values = resources.map((one) => ('name' in one ? one.name : String(one.amount)));
+    return `DOCKER_RESOURCE_${kind}=${values.join(',')}`;
+  });
+  return env === undefined && own.length === 0 ? undefined : [...own, ...(env ?? [])];
 }
 
 function exposed(ports: readonly TaskPort[]): Record<string, object> {

@@ -27,6 +27,7 @@ export function assignmentOf(view: View, task: Stored<'task'>): Sent {
       desired: desired === 'complete' ? 'running' : desired,
       template: templateKey(task),
       addresses: [...addresses],
+      ...(task.generic === undefined ? {} : { generic: task.generic }),
     },
     state: status.state,
     ...(pulls ? { auth: service.registryAuth } : {}),

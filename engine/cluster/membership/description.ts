@@ -1,6 +1,7 @@
 import { cpus, hostname, machine, totalmem } from 'node:os';
 
 import type { Engine } from '../../engine.ts';
+import { parseGenericResources } from '../../lib/notations/generic-resources.ts';
 import { LOG_DRIVERS } from '../../logs/drivers.ts';
 import { VERSION } from '../../version.ts';
 import { NODE_FEATURES } from '../state/features.ts';
@@ -23,10 +24,14 @@ export function describeNode({
     ...NETWORK_DRIVERS.map((name) => ({ type: 'Network', name })),
     ...volumeDrivers.names.map((name) => ({ type: 'Volume', name })),
   ];
+  const generic = parseGenericResources(config.nodeGenericResources);
   return {
     hostname: hostname(),
     platform: { architecture: machine(), os: 'linux' },
-    resources: { nanoCpus: cpus().length * 1e9, memoryBytes: totalmem() },
+    resources: {
+      ...{ nanoCpus: cpus().length * 1e9, memoryBytes: totalmem() },
+      ...(generic.length === 0 ? {} : { generic }),
+    },
     engine: { version: VERSION, labels: labelsOf(config.labels), plugins },
     features: [...NODE_FEATURES],
   };

@@ -1,3 +1,5 @@
+import { filled } from '../services/omit-empty.ts';
+import { presentGeneric } from '../services/task-template/resources.ts';
 import type { ManagerPlace, NodeDescription, NodeState, Stored } from '../state/records.ts';
 import type { View } from '../state/view.ts';
 import { clusterOf } from '../state/view.ts';
@@ -48,7 +50,10 @@ function presentDescription({ hostname, platform, resources, engine }: NodeDescr
   return {
     Hostname: hostname,
     Platform: { Architecture: platform.architecture, OS: platform.os },
-    Resources: { NanoCPUs: resources.nanoCpus, MemoryBytes: resources.memoryBytes },
+    Resources: {
+      ...{ NanoCPUs: resources.nanoCpus, MemoryBytes: resources.memoryBytes },
+      ...filled({ GenericResources: resources.generic?.map(presentGeneric) }),
+    },
     Engine: {
       EngineVersion: engine.version,
       ...(Object.keys(engine.labels).length === 0 ? {} : { Labels: engine.labels }),

@@ -1,4 +1,5 @@
 import { parseConstraint, satisfies } from '../scheduler/constraint.ts';
+import { GenericPool } from '../scheduler/generic-pool.ts';
 import { constraintsOf, reservationsOf } from '../state/defaults.ts';
 import type { Draft } from '../state/draft.ts';
 import { hasEnded, isWanted } from '../state/task-states.ts';
@@ -13,6 +14,7 @@ export function enforce(draft: Draft, id: string, turn: Turn): ReadonlySet<strin
   const node = draft.get('node', id);
   if (node === undefined || node.status.state === 'down' || node.spec.availability === 'drain') return services;
   const left = { ...(node.description?.resources ?? { nanoCpus: 0, memoryBytes: 0 }) };
+  const pool = new GenericPool();
   const tasks = turn
     .lookAt(draft.tasksOn(id))
     .filter(({ status, desired }) => isWanted(desired) && !hasEnded(status.state));
@@ -23,9 +25,12 @@ export function enforce(draft: Draft, id: string, turn: Turn): ReadonlySet<strin
     const fits = constraintsOf(template)
       .map(parseConstraint)
       .every((constraint) => satisfies(node, constraint));
-    if (fits && nanoCpus <= left.nanoCpus && memoryBytes <= left.memoryBytes) {
+    const generic = { all: node.description?.resources.generic ?? [], given: task.generic ?? [] };
+    const hasGeneric = generic.given.length === 0 || pool.choose(generic.all, generic.given) !== undefined;
+    if (hasGeneric && fits && nanoCpus <= left.nanoCpus && memoryBytes <= left.memoryBytes) {
       left.nanoCpus -= nanoCpus;
       left.memoryBytes -= memoryBytes;
+      pool.take(generic.given, 1);
       continue;
     }
     const message = 'task rejected by constraint enforcer';

@@ -49,8 +49,8 @@ export class Loads {
     this.#nodes.get(task.node)?.addFailure(task.service, Temporal.Instant.from(task.updatedAt));
   }
 
-  #count(view: View, { id, node, service, template }: TaskRecord): void {
-    const taken = takenBy(view.get('template', `${service}/${template}`));
+  #count(view: View, { id, node, service, template, generic = [] }: TaskRecord): void {
+    const taken = { ...takenBy(view.get('template', `${service}/${template}`)), generic };
     this.#counted.set(id, { node, service, taken });
     this.#nodes.get(node)?.add(service, taken);
   }

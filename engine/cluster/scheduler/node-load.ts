@@ -1,11 +1,13 @@
+import type { GenericResource } from '../../lib/notations/generic-resources.ts';
 import { hostPortsOf, reservationsOf } from '../state/defaults.ts';
-import type { GenericResource, NodeRecord, Resources, TemplateRecord } from '../state/records.ts';
+import type { NodeRecord, Resources, TemplateRecord } from '../state/records.ts';
+import { GenericPool } from './generic-pool.ts';
 
 /** How long failures of a service's tasks on a node count, and how many count against the node. */
 const FAILURE_MINUTES = 5;
 const MANY_FAILURES = 5;
 
-/** Resources of a task on a node; its ports as `8080/tcp`. */
+/** Resources of a task on a node, generic ones as reserved or as given; its ports as `8080/tcp`. */
 export type Taken = Resources & Readonly<{ ports: readonly string[]; generic: readonly GenericResource[] }>;
 
 export function takenBy(record: TemplateRecord | undefined): Taken {
@@ -20,6 +22,7 @@ export class NodeLoad {
   tasks = 0;
   #nanoCpus = 0;
   #memoryBytes = 0;
+  readonly #generic = new GenericPool();
   readonly #byService = new Map<string, number>();
   /** How many tasks have each port of the node. */
   readonly #ports = new Map<string, number>();
@@ -31,7 +34,8 @@ export class NodeLoad {
   }
 
   /** Counts a task of a service, or with `-1` no more. */
-  add(service: string, { nanoCpus, memoryBytes, ports }: Taken, times: 1 | -1 = 1): void {
+  add(service: string, { nanoCpus, memoryBytes, ports, generic }: Taken, times: 1 | -1 = 1): void {
+    this.#generic.take(generic, times);
     for (const port of ports) this.#ports.set(port, (this.#ports.get(port) ?? 0) + times);
     this.tasks += times;
     this.#nanoCpus += times * nanoCpus;
@@ -46,14 +50,18 @@ export class NodeLoad {
     this.#failures.set(service, all.slice(-MANY_FAILURES));
   }
 
-  /** Nodes have no generic resources: who reserves some fits nowhere. */
   has({ nanoCpus, memoryBytes, generic }: Omit<Taken, 'ports'>): boolean {
-    if (generic.some((resource) => !('amount' in resource) || resource.amount > 0)) return false;
+    if (generic.length > 0 && this.chooseGeneric(generic) === undefined) return false;
     const { nanoCpus: cpus = 0, memoryBytes: memory = 0 } = this.node.description?.resources ?? {};
     return (
       (nanoCpus === 0 || nanoCpus <= cpus - this.#nanoCpus) &&
       (memoryBytes === 0 || memoryBytes <= memory - this.#memoryBytes)
     );
+  }
+
+  /** Chooses generic resources for a task; undefined where the free ones do not suffice. */
+  chooseGeneric(wanted: readonly GenericResource[]): GenericResource[] | undefined {
+    return this.#generic.choose(this.node.description?.resources.generic ?? [], wanted);
   }
 
   publishes(port: string): boolean {

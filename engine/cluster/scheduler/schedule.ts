@@ -128,7 +128,7 @@ export class Scheduler {
     const without = tasks.filter((task) => {
       const load = choice.best;
       if (load === undefined) return true;
-      this.#assign(draft, task, load, now);
+      this.#assign(draft, task, load, { template, now });
       choice.settle();
       return false;
     });
@@ -139,20 +139,24 @@ export class Scheduler {
   }
 
   /** Tasks of a global service: each has its node already. */
-  #keep(draft: Draft, tasks: readonly Task[], { filters, now }: Group): Task[] {
+  #keep(draft: Draft, tasks: readonly Task[], { template, filters, now }: Group): Task[] {
     return tasks.filter((task) => {
       const own = this.#loads.get(task.node);
       const { nodes, refusal } = suitable(own === undefined ? [] : [own], filters);
       if (nodes[0] === undefined) refuse(draft, task, refusal, now);
-      else this.#assign(draft, task, nodes[0], now);
+      else this.#assign(draft, task, nodes[0], { template, now });
       return nodes[0] === undefined;
     });
   }
 
-  #assign(draft: Draft, task: Task, load: NodeLoad, now: Temporal.Instant): void {
+  #assign(draft: Draft, task: Task, load: NodeLoad, { template, now }: Pick<Group, 'template' | 'now'>): void {
+    const generic = load.chooseGeneric(takenBy(template).generic) ?? [];
     const timestamp = now.toString();
     const status = { state: 'assigned', timestamp, message: 'scheduler assigned task to node' } as const;
-    const assigned = { ...task, node: load.node.id, status, updatedAt: timestamp };
+    const assigned = {
+      ...{ ...task, node: load.node.id, status, updatedAt: timestamp },
+      ...(generic.length === 0 ? {} : { generic }),
+    };
     draft.put('task', assigned);
     this.#loads.setTask(draft, task.id, assigned);
   }

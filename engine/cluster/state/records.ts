@@ -1,3 +1,5 @@
+import type { GenericResource } from '../../lib/notations/generic-resources.ts';
+
 /**
  * The records of the cluster, as they are stored: JSON below `<kind>/<id>`. Times are RFC 3339 in UTC, sizes bytes,
  * durations nanoseconds. `version` is the revision of the record's last change (`Version.Index` of the API); it is the
@@ -106,7 +108,7 @@ export type ManagerPlace = Readonly<{
 export type NodeDescription = Readonly<{
   hostname: string;
   platform: Readonly<{ architecture: string; os: string }>;
-  resources: Resources;
+  resources: Resources & Readonly<{ generic?: readonly GenericResource[] }>;
   engine: Readonly<{
     version: string;
     labels: Labels;
@@ -154,9 +156,6 @@ export type Placement = Readonly<{
   /** Platforms of the image, one of which the node has; an empty field stands for any. */
   platforms?: readonly Readonly<{ architecture: string; os: string }>[];
 }>;
-
-/** A resource that a node's owner has named: an amount of it, or one by its own name. */
-export type GenericResource = Readonly<{ kind: string; amount: number } | { kind: string; name: string }>;
 
 export type TaskContainer = Readonly<{
   image: string;
@@ -364,6 +363,8 @@ export type TaskRecord = Readonly<
       /** Those in host mode, while it runs. */
       ports?: readonly TaskPort[];
     }>;
+    /** Resources of its node that it was given. */
+    generic?: readonly GenericResource[];
     /** CIDR texts by network. */
     addresses: readonly Readonly<{ network: string; address: string }>[];
   }

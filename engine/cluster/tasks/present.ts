@@ -1,6 +1,7 @@
 import { filled, omitEmpty } from '../services/omit-empty.ts';
 import { presentIteration, presentPort } from '../services/present.ts';
 import { presentTaskTemplate } from '../services/task-template/present.ts';
+import { presentGeneric } from '../services/task-template/resources.ts';
 import type { NetworkRecord, Stored } from '../state/records.ts';
 import { shownSlot } from '../state/task-states.ts';
 import type { View } from '../state/view.ts';
@@ -8,6 +9,7 @@ import type { View } from '../state/view.ts';
 /** The specification's "Task". */
 export function presentTask(view: View, task: Stored<'task'>): object {
   const { id, version, createdAt, updatedAt, service, node, template, jobIteration, desired, status, addresses } = task;
+  const generic = task.generic?.map(presentGeneric);
   const spec = view.get('template', `${service}/${template}`)?.template;
   return {
     ID: id,
@@ -36,6 +38,8 @@ export function presentTask(view: View, task: Stored<'task'>): object {
       PortStatus: omitEmpty({ Ports: status.ports?.map((port) => presentPort({ ...port, mode: 'host' })) }),
     },
     DesiredState: desired,
+    // dockerd's name, and the one that its documentation has.
+    ...filled({ GenericResources: generic, AssignedGenericResources: generic }),
     ...(jobIteration === undefined ? {} : { JobIteration: presentIteration(jobIteration) }),
     ...(addresses.length === 0
       ? {}

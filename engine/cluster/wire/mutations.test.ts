@@ -32,7 +32,7 @@ const managers = [{ id: ID, address: ADDRESS }];
 const description = {
   hostname: 'host',
   platform: { architecture: 'x86_64', os: 'linux' },
-  resources: { nanoCpus: 1, memoryBytes: 1 },
+  resources: { nanoCpus: 1, memoryBytes: 1, generic: [{ kind: 'SSD', amount: 1 }] },
   engine: { version: '1', labels: { a: 'b' }, plugins: [{ type: 'Volume', name: 'local' }] },
   features: ['mounts'],
 };
@@ -60,6 +60,7 @@ const template = {
 const assignment = {
   ...{ id: ID, service: ID, serviceName: 'web', slot: 1, desired: 'running', template: 't' },
   addresses: [{ network: ID, address: '10.0.1.5/24' }],
+  generic: [{ kind: 'GPU', name: 'one' }],
 };
 const network = {
   ...{ id: ID, name: 'front', createdAt: NOW, labels: { a: 'b' }, options: { a: 'b' }, internal: false },

@@ -18,6 +18,7 @@ import {
   AckMessage,
   AllTasksMessage,
   FileMessage,
+  GenericResource,
   ReportMessage,
   TasksMessage,
   WantFileMessage,
@@ -103,7 +104,10 @@ const Description = Type.Refine(
   Type.Object({
     hostname: text,
     platform: Type.Object({ architecture: text, os: text }),
-    resources: Type.Object({ nanoCpus: CountField, memoryBytes: CountField }),
+    resources: Type.Object({
+      ...{ nanoCpus: CountField, memoryBytes: CountField },
+      generic: Type.Optional(Type.Array(GenericResource)),
+    }),
     engine: Type.Object({
       version: text,
       labels: Labels,

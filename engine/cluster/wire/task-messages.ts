@@ -101,7 +101,7 @@ const CONTAINER_SETTINGS = {
   isolation: optional(oneOf('process', 'hyperv')),
 };
 
-const GenericResource = Type.Union([
+export const GenericResource = Type.Union([
   Type.Object({ kind: Type.String(), amount: CountField }),
   Type.Object({ kind: Type.String(), name: Type.String() }),
 ]);
@@ -165,6 +165,8 @@ export const Assignment = Type.Object({
   /** The key of its template in a message of the same session. */
   template: limitedText(),
   addresses: Type.Array(Type.Object({ network: IdField, address: Cidr4Field })),
+  /** Resources of the node that the task has; earlier versions ignore them, and have none. */
+  generic: optional(Type.Immutable(Type.Array(GenericResource))),
 });
 export type Assignment = Readonly<Static<typeof Assignment>>;
 

@@ -1,11 +1,13 @@
 import { readdirSync } from 'node:fs';
 import { arch, release } from 'node:os';
 
+import { presentGeneric } from '../../cluster/services/task-template/resources.ts';
 import type { Config, RuntimeConfig } from '../../config/daemon-config.ts';
 import { isAlive } from '../../containers/state.ts';
 import type { ContainerStore } from '../../containers/store.ts';
 import type { Engine } from '../../engine.ts';
 import { filesystemOf } from '../../host/files/statfs.ts';
+import { parseGenericResources } from '../../lib/notations/generic-resources.ts';
 import { proxySettings, shownProxy } from '../../lib/proxies.ts';
 import { LOG_DRIVERS } from '../../logs/drivers.ts';
 import type { RuntimeFeatures } from '../../runtime/features.ts';
@@ -167,4 +169,10 @@ function runtimeOf({ path, runtimeArgs }: RuntimeConfig): Info['Runtimes'][strin
 function backingFilesystem(folder: string): string {
   const { kind } = filesystemOf(folder);
   return kind === 'ext' ? 'extfs' : kind;
+}
+
+/** As dockerd, null without any. */
+function genericResourcesOf({ nodeGenericResources }: Config): object[] | null {
+  const all = parseGenericResources(nodeGenericResources);
+  return all.length === 0 ? null : all.map(presentGeneric);
 }

@@ -10,10 +10,11 @@ type Fields = Record<string, unknown>;
 type TaskWire = Fields & {
   ServiceID: string;
   DesiredState: string;
+  GenericResources?: object[];
   Spec: Fields;
   Status: { State: string; Err?: string; ContainerStatus?: { ContainerID: string } };
 };
-type Seen = Readonly<{ spec: object; task: object; error: string | undefined; container: object }>;
+type Seen = Readonly<{ given: unknown; spec: object; task: object; error: string | undefined; container: object }>;
 
 /** Differs from engine to engine, or from container to container. */
 const OWN = ['Hostname', 'Labels', 'LogConfig', 'Runtime', 'CgroupnsMode', 'MaskedPaths', 'ReadonlyPaths', 'ShmSize'];
@@ -22,7 +23,8 @@ suite('fields of services since version 1.25, beside dockerd', { concurrency: fa
   let engines: BothEngines;
   let seen: { ours: Seen[]; theirs: Seen[] };
   before(async () => {
-    engines = await BothEngines.start('1.41');
+    const resources = ['GPU=one', 'SSD=5'].map((word) => `--node-generic-resource=${word}`);
+    engines = await BothEngines.start('1.41', '1.41', resources);
     seen = await engines.both(async (side) => {
       const body = { ListenAddr: '127.0.0.1:2377', AdvertiseAddr: '127.0.0.1' };
       assert.equal((await side.api.post('/swarm/init', body)).status, 200);
@@ -34,6 +36,18 @@ suite('fields of services since version 1.25, beside dockerd', { concurrency: fa
     });
   });
   after(async () => await engines[Symbol.asyncDispose]());
+
+  test('the node and /info show the resources of the node', async () => {
+    const { ours, theirs } = await engines.both(async ({ api }) => {
+      type Node = { Description: { Resources: { GenericResources: object[] } } };
+      const { body: nodes } = await api.get<Node[]>('/nodes');
+      const { body: info } = await api.get<{ GenericResources: object[] }>('/info');
+      const all = [nodes[0]!.Description.Resources.GenericResources, info.GenericResources];
+      return all.map((resources) => resources.map((one) => JSON.stringify(one)).toSorted()); // dockerd: in any order
+    });
+
+    assert.deepEqual(ours, theirs);
+  });
 
   for (const [at, { what, chosen }] of FIELDS.entries()) {
     test(chosen === undefined ? what : `${what}: ${chosen.reason}`, () => {
@@ -83,6 +97,7 @@ async function look(side: Side, name: string, found: TaskWire): Promise<Seen> {
   const shown = id === '' ? {} : (await side.api.get<Fields>(`/containers/${id}/json`)).body;
   const { Spec, Status } = found;
   return {
+    given: found.GenericResources,
     spec: inspect.Spec,
     task: Spec,
     error: Status.Err,

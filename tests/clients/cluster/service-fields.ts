@@ -12,6 +12,10 @@ export type FieldRow = Readonly<{
 const ours = { reason: 'our own words', without: ['error'] } as const;
 const healthy = { Test: ['CMD', 'true'], Interval: 1e9, Timeout: 60e9, Retries: 4, StartPeriod: 5e9 };
 
+function reserved(resource: object): object {
+  return { Resources: { Reservations: { GenericResources: [resource] } } };
+}
+
 /** Fields of services since version 1.25, as the task and its container show them. */
 export const FIELDS: readonly FieldRow[] = [
   { what: 'nothing', state: 'running' },
@@ -102,11 +106,30 @@ export const FIELDS: readonly FieldRow[] = [
   { what: 'Pids', state: 'running', task: { Resources: { Limits: { Pids: 50 } } } },
   { what: 'Pids below 0', state: 'running', task: { Resources: { Limits: { Pids: -1 } } } },
   {
-    what: 'GenericResources',
+    what: 'GenericResources that no node has',
     state: 'pending',
-    task: {
-      Resources: { Reservations: { GenericResources: [{ DiscreteResourceSpec: { Kind: 'GPU', Value: 2 } }] } },
-    },
+    task: reserved({ DiscreteResourceSpec: { Kind: 'FPGA', Value: 2 } }),
+  },
+  {
+    what: 'GenericResources: an amount',
+    state: 'running',
+    task: reserved({ DiscreteResourceSpec: { Kind: 'SSD', Value: 3 } }),
+    container: { Env: ['A=b'] },
+  },
+  {
+    what: 'GenericResources: one with a name',
+    state: 'running',
+    task: reserved({ DiscreteResourceSpec: { Kind: 'GPU', Value: 1 } }),
+  },
+  {
+    what: 'GenericResources: more than the node has left',
+    state: 'pending',
+    task: reserved({ DiscreteResourceSpec: { Kind: 'SSD', Value: 6 } }),
+  },
+  {
+    what: 'GenericResources: none of a kind',
+    state: 'running',
+    task: reserved({ DiscreteResourceSpec: { Kind: 'SSD', Value: 0 } }),
   },
   {
     what: 'Preferences',

@@ -1,5 +1,6 @@
 import { refuseIf } from '../../../lib/errors.ts';
-import type { GenericResource, Resources, TaskTemplate } from '../../state/records.ts';
+import type { GenericResource } from '../../../lib/notations/generic-resources.ts';
+import type { Resources, TaskTemplate } from '../../state/records.ts';
 import { filled, omitEmpty } from '../omit-empty.ts';
 import { refuseArgument } from '../refuse-argument.ts';
 import type { ResourcesBody } from './schema.ts';
@@ -75,7 +76,7 @@ function presentAmounts(amounts: Partial<Resources>): object {
 export function presentGeneric(resource: GenericResource): object {
   const { kind: Kind } = resource;
   return 'amount' in resource
-    ? { DiscreteResourceSpec: { Kind, Value: resource.amount } }
+    ? { DiscreteResourceSpec: filled({ Kind, Value: resource.amount }) }
     : { NamedResourceSpec: { Kind, Value: resource.name } };
 }
 
