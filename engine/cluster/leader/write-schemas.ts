@@ -75,6 +75,7 @@ const ServiceSpec = Type.Object({
   ]),
   update: optional(UpdateConfig),
   rollback: optional(UpdateConfig),
+  hasTaskNetworks: optional(Type.Literal(true)),
   networks: Type.Array(Type.Object({ target: IdField, aliases: Type.Array(text), driverOpts: optional(Labels) })),
   endpoint: optional(
     Type.Object({

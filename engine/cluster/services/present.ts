@@ -36,24 +36,33 @@ function hasEndpoint({ endpoint, networks }: ServiceSpec): boolean {
   return networks.length > 0 || (endpoint?.ports.length ?? 0) > 0;
 }
 
-function presentSpec({ name, labels, template, mode, update, rollback, networks, endpoint }: ServiceSpec): object {
+function presentSpec(spec: ServiceSpec): object {
+  const { name, labels, template, mode, update, rollback, hasTaskNetworks, networks, endpoint } = spec;
+  const shown = presentNetworks(networks);
   return {
     Name: name,
     Labels: labels,
-    TaskTemplate: { ...presentTaskTemplate(template), Runtime: 'container' },
+    TaskTemplate: {
+      ...presentTaskTemplate(template),
+      ...(hasTaskNetworks === true ? filled({ Networks: shown }) : {}),
+      Runtime: 'container',
+    },
     Mode: presentMode(mode),
     ...omitEmpty({
       UpdateConfig: update && presentUpdate(update),
       RollbackConfig: rollback && presentUpdate(rollback),
     }),
-    ...filled({
-      Networks: networks.map(({ target, aliases, driverOpts }) => ({
-        Target: target,
-        ...filled({ Aliases: aliases, DriverOpts: driverOpts }),
-      })),
-    }),
+    ...(hasTaskNetworks === true ? {} : filled({ Networks: shown })),
     ...omitEmpty({ EndpointSpec: presentEndpoint(endpoint) }),
   };
+}
+
+/** The networks of a service, as its specification or its task template has them. */
+export function presentNetworks(networks: ServiceSpec['networks']): object[] {
+  return networks.map(({ target, aliases, driverOpts }) => ({
+    Target: target,
+    ...filled({ Aliases: aliases, DriverOpts: driverOpts }),
+  }));
 }
 
 function presentMode(mode: ServiceMode): object {

@@ -21,6 +21,7 @@ export function readServiceSpec(body: ServiceBody): ServiceSpec {
   for (const config of [update, rollback]) if (config !== undefined) checkUpdate(config);
   checkEndpoint(endpointOf({ endpoint }));
   refuseArgument(update !== undefined && isJob({ mode }), 'Jobs may not have an update config');
+  const ofTask = body.TaskTemplate?.Networks ?? [];
   const name = body.Name ?? '';
   refuseArgument(name.length > MAX_CLUSTER_NAME_LETTERS, 'name must be 63 characters or fewer');
   refuseArgument(name !== '' && !isClusterName(name), 'name must be valid as a DNS name component');
@@ -29,7 +30,8 @@ export function readServiceSpec(body: ServiceBody): ServiceSpec {
     labels: body.Labels ?? {},
     template,
     mode,
-    networks: (body.TaskTemplate?.Networks ?? body.Networks ?? []).map(({ Target = '', Aliases, DriverOpts }) => ({
+    ...(ofTask.length === 0 ? {} : { hasTaskNetworks: true }),
+    networks: (ofTask.length === 0 ? (body.Networks ?? []) : ofTask).map(({ Target = '', Aliases, DriverOpts }) => ({
       target: Target,
       aliases: Aliases ?? [],
       ...filled({ driverOpts: DriverOpts }),

@@ -280,6 +280,8 @@ export type ServiceSpec = Readonly<{
   update?: UpdateConfig;
   /** For updates that are taken back. */
   rollback?: UpdateConfig;
+  /** The client has written its networks into the task template, where answers show them too. */
+  hasTaskNetworks?: true;
   /** Ids. */
   networks: readonly Readonly<{ target: string; aliases: readonly string[]; driverOpts?: Labels }>[];
   endpoint?: EndpointSpec;

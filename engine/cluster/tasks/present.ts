@@ -1,5 +1,5 @@
 import { filled, omitEmpty } from '../services/omit-empty.ts';
-import { presentIteration, presentPort } from '../services/present.ts';
+import { presentIteration, presentNetworks, presentPort } from '../services/present.ts';
 import { presentTaskTemplate } from '../services/task-template/present.ts';
 import { presentGeneric } from '../services/task-template/resources.ts';
 import type { NetworkRecord, Stored } from '../state/records.ts';
@@ -10,14 +10,16 @@ import type { View } from '../state/view.ts';
 export function presentTask(view: View, task: Stored<'task'>): object {
   const { id, version, createdAt, updatedAt, service, node, template, jobIteration, desired, status, addresses } = task;
   const generic = task.generic?.map(presentGeneric);
-  const spec = view.get('template', `${service}/${template}`)?.template;
+  const made = view.get('template', `${service}/${template}`);
+  const isShown = view.get('service', service)?.spec.hasTaskNetworks === true;
+  const networks = isShown ? presentNetworks(made?.networks ?? []) : [];
   return {
     ID: id,
     Version: { Index: version },
     CreatedAt: createdAt,
     UpdatedAt: updatedAt,
     Labels: {},
-    Spec: spec === undefined ? {} : presentTaskTemplate(spec),
+    Spec: made === undefined ? {} : { ...presentTaskTemplate(made.template), ...filled({ Networks: networks }) },
     ServiceID: service,
     ...filled({ Slot: shownSlot(task) }),
     ...omitEmpty({ NodeID: node }),

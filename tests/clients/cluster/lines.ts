@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 
 import { eventually } from '@gantry/testing/cluster/hosts.ts';
 
-import { docker, normalised, type Said, type Side } from '../both-engines.ts';
+import { docker, normalised, type COMMAND_LINES, type Said, type Side } from '../both-engines.ts';
 
 /** `wait SERVICE STATE COUNT` */
 export async function wait(side: Side, line: string): Promise<Said> {
@@ -24,10 +24,10 @@ export async function wait(side: Side, line: string): Promise<Said> {
 }
 
 /** A word in quotes is one; a line may end with ` | grep WORD`, which keeps the lines that have it. */
-export async function run(side: Side, line: string): Promise<Said> {
+export async function run(side: Side, line: string, program?: (typeof COMMAND_LINES)[number]): Promise<Said> {
   const [command = '', word] = line.replaceAll('{host}', hostname()).split(' | grep ');
   const words = (command.match(/(?:'[^']*'|\{\{[^}]*\}\}|[^\s'])+/g) ?? []).map((one) => one.replaceAll("'", ''));
-  const { code, stdout, stderr } = await docker(side, words);
+  const { code, stdout, stderr } = await docker(side, words, program);
   const kept = (text: string): string =>
     neutral(side, text)
       .split('\n')
