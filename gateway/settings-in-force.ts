@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { SharedValues } from '@gantry/limiter/redis/shared-values.ts';
 
 import { ConfigError, withOverrideOf } from './config/read.ts';
+import { redisServersOf } from './config/redis-servers.ts';
 import type { Config } from './config/schema.ts';
 import type { GatewayLog } from './log.ts';
 import { reloadable } from './reload.ts';
@@ -31,8 +32,8 @@ export class SettingsInForce implements Disposable {
     this.#log = log;
     this.#apply = apply;
     if (config.store.kind !== 'redis') return;
-    const { url, sentinels, cluster, prefix, timeoutMs } = config.store;
-    const servers = { ...(url && { url }), ...(sentinels && { sentinels }), ...(cluster && { cluster }) };
+    const { prefix, timeoutMs } = config.store;
+    const servers = redisServersOf(config.store);
     this.#shared = new SharedValues({ ...servers, prefix, timeoutMs }, 'overrides', () => this.#follow());
   }
 

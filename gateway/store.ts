@@ -6,6 +6,7 @@ import { MemoryStore } from '@gantry/limiter/memory/store.ts';
 import { RedisStore } from '@gantry/limiter/redis/store.ts';
 import { SqliteStore } from '@gantry/limiter/sqlite/store.ts';
 
+import { redisServersOf } from './config/redis-servers.ts';
 import type { Config } from './config/schema.ts';
 import type { GatewayLog } from './log.ts';
 
@@ -24,11 +25,10 @@ const MAX_WAIT_MS = 2000;
  */
 export async function openStore({ store }: Settings, log: GatewayLog): Promise<LocalStore | RedisStore> {
   if (store.kind !== 'redis') return openLocalStore({ store }, log);
-  const { url, sentinels, cluster, prefix, timeoutMs, leaseSeconds } = store;
-  const servers = { ...(url && { url }), ...(sentinels && { sentinels }), ...(cluster && { cluster }) };
+  const { prefix, timeoutMs, leaseSeconds } = store;
   const reportError = (error: unknown): void => log.storeAway(error);
   const reportBack = (): void => log.storeBack();
-  const opened = new RedisStore({ ...servers, prefix, timeoutMs, leaseSeconds, reportError, reportBack });
+  const opened = new RedisStore({ ...redisServersOf(store), prefix, timeoutMs, leaseSeconds, reportError, reportBack });
   const enough = new AbortController();
   // The failure was reported.
   const ready = opened.ready().catch(() => undefined);

@@ -1,5 +1,6 @@
 import { MAX_SOCKET_PATH_BYTES, type Wrong } from './problem.ts';
 import type { Config } from './schema.ts';
+import { checkAuthorities, checkTls } from './tls.ts';
 
 /** Checks which keys the kind of the store needs, and the addresses in them. */
 export function checkStore({ store }: Config, wrong: Wrong): void {
@@ -12,6 +13,7 @@ export function checkStore({ store }: Config, wrong: Wrong): void {
   for (const key of ['url', 'sentinels', 'cluster'] as const) {
     if (kind !== 'redis' && store[key] !== undefined) wrong(['store', key], `${kind} has no ${key}`);
   }
+  checkStoreTls(store, wrong);
   if (sentinels !== undefined && url !== undefined && !isRedisUrl(url)) {
     wrong(['store', 'url'], 'with sentinels redis://NAME is expected');
   } else if (kind === 'redis' && url !== undefined && !isRedisPlace(url)) {
@@ -21,6 +23,21 @@ export function checkStore({ store }: Config, wrong: Wrong): void {
     for (const [index, text] of list.entries()) {
       if (!isRedisUrl(text)) wrong(['store', key, index], `redis://host:port is expected, not "${text}"`);
     }
+  }
+}
+
+function checkStoreTls({ url, sentinels = [], cluster = [], tls }: Config['store'], wrong: Wrong): void {
+  if (tls === undefined) return;
+  const path = ['store', 'tls'];
+  if (![url ?? '', ...sentinels, ...cluster].some((server) => server.startsWith('rediss:')))
+    wrong(path, 'it is for rediss://, and no server has that');
+  const { caFile, certFile, keyFile } = tls;
+  if ((certFile === undefined) !== (keyFile === undefined)) wrong(path, 'certFile and keyFile belong together');
+  try {
+    if (caFile !== undefined) checkAuthorities(caFile);
+    if (certFile !== undefined && keyFile !== undefined) checkTls({ certFile, keyFile });
+  } catch (error) {
+    wrong(path, error instanceof Error ? error.message : String(error));
   }
 }
 

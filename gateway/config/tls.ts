@@ -22,6 +22,12 @@ export function checkTls(tls: Tls): void {
   parse(() => createSecureContext({ cert, key }), `${certFile} cannot be used, with those between it and the root`);
 }
 
+/** Throws when the file cannot be read, or holds no certificate. */
+export function checkAuthorities(caFile: string): void {
+  const ca = readFile(caFile);
+  parse(() => new X509Certificate(ca), `${caFile} holds no certificate in PEM`);
+}
+
 /** The reason is one of OpenSSL, and says nothing more to an operator. */
 function parse<T>(read: () => T, problem: string): T {
   try {

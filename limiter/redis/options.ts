@@ -1,4 +1,5 @@
 import { ClusterLink } from './links/cluster-link.ts';
+import type { RedisTls } from './links/connection.ts';
 import type { Link, LinkEvents } from './links/link.ts';
 import { SentinelLink } from './links/sentinel-link.ts';
 import { SingleLink } from './links/single-link.ts';
@@ -10,6 +11,8 @@ export type RedisStoreOptions = Readonly<{
   sentinels?: readonly string[];
   /** Servers of a cluster; some are enough, which know the others. */
   cluster?: readonly string[];
+  /** For `rediss://`. Default: the authorities that Node trusts, and no certificate of this side. */
+  tls?: RedisTls;
   /** Begins every key. */
   prefix?: string;
   /** No answer of the server is awaited longer than this (500). */
@@ -27,9 +30,9 @@ export type RedisStoreOptions = Readonly<{
 }>;
 
 export function linkTo(
-  { url = 'redis://127.0.0.1:6379', sentinels, cluster }: RedisStoreOptions,
+  { url = 'redis://127.0.0.1:6379', sentinels, cluster, tls }: RedisStoreOptions,
   events: LinkEvents,
 ): Link {
-  if (cluster !== undefined) return new ClusterLink(cluster, events);
-  return sentinels === undefined ? new SingleLink(url, events) : new SentinelLink(url, sentinels, events);
+  if (cluster !== undefined) return new ClusterLink(cluster, events, tls);
+  return sentinels === undefined ? new SingleLink(url, events, tls) : new SentinelLink(url, sentinels, events, tls);
 }

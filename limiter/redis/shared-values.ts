@@ -7,7 +7,7 @@ import { Patience } from './patience.ts';
 const EMPTY = '{}';
 const READ = `return cjson.encode(redis.call('HGETALL', KEYS[1]))`;
 
-type Options = Pick<RedisStoreOptions, 'url' | 'sentinels' | 'cluster' | 'prefix' | 'timeoutMs'>;
+type Options = Pick<RedisStoreOptions, 'url' | 'sentinels' | 'cluster' | 'tls' | 'prefix' | 'timeoutMs'>;
 
 /**
  * A few texts by their names that all processes on one Redis share. They are looked at each second: a process that was

@@ -19,6 +19,18 @@ export const Store = Type.Object(
     cluster: Type.Optional(
       Type.Array(Type.String(), { minItems: 1, description: 'redis: some servers of a cluster, redis://host:port' }),
     ),
+    tls: Type.Optional(
+      Type.Object(
+        {
+          caFile: Type.Optional(
+            Type.String({ description: "certificates in PEM of the authorities that are trusted; default: Node's" }),
+          ),
+          certFile: Type.Optional(Type.String({ description: "the gateway's certificate in PEM" })),
+          keyFile: Type.Optional(Type.String({ description: 'its key in PEM' })),
+        },
+        { ...closed, description: 'redis: certificates for rediss://, read at the start' },
+      ),
+    ),
     prefix: text('redis: begins every key', 'gantry:'),
     onFailure: Type.Enum(['open', 'closed'], {
       default: 'closed',

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { createCluster } from '@redis/client';
 
-import { COMMANDS, eachSecond, entriesOf, SOCKET } from './connection.ts';
+import { COMMANDS, CONNECT_TIMEOUT_MS, eachSecond, entriesOf, type RedisTls, socketTo } from './connection.ts';
 import type { Entry, Link, LinkEvents } from './link.ts';
 
 const RETRY_DELAY_MS = 1000;
@@ -18,9 +18,9 @@ export class ClusterLink implements Link {
   readonly #silent = new Set<string>();
   #closed = false;
 
-  constructor(urls: readonly string[], events: LinkEvents) {
+  constructor(urls: readonly string[], events: LinkEvents, tls: RedisTls = {}) {
     this.#events = events;
-    this.#cluster = clusterOf(urls);
+    this.#cluster = clusterOf(urls, tls);
     for (const event of ['error', 'node-error']) {
       this.#cluster.on(event, (error: unknown) => this.#events.troubled(error));
     }
@@ -102,19 +102,18 @@ export class ClusterLink implements Link {
   }
 }
 
-function clusterOf(urls: readonly string[]) {
-  const { username, password, protocol } = new URL(urls[0] ?? 'redis://127.0.0.1');
+function clusterOf(urls: readonly string[], tls: RedisTls) {
+  const { username, password, href } = new URL(urls[0] ?? 'redis://127.0.0.1');
   const account = {
     ...(username === '' ? {} : { username: decodeURIComponent(username) }),
     ...(password === '' ? {} : { password: decodeURIComponent(password) }),
   };
-  const socket = protocol === 'rediss:' ? { ...SOCKET, tls: true as const } : SOCKET;
   return createCluster({
     rootNodes: urls.map((url) => ({
       url,
-      socket: { connectTimeout: SOCKET.connectTimeout, reconnectStrategy: false },
+      socket: { ...socketTo(url, tls), connectTimeout: CONNECT_TIMEOUT_MS, reconnectStrategy: false as const },
     })),
-    defaults: { ...account, disableOfflineQueue: true, socket },
+    defaults: { ...account, disableOfflineQueue: true, socket: socketTo(href, tls) },
     topologyRefreshOnReconnectionAttemptStrategy: ASK_OTHERS_MS,
     commandOptions: COMMANDS,
   });

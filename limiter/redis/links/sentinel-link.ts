@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { type Client, connectionTo } from './connection.ts';
+import { type Client, connectionTo, type RedisTls } from './connection.ts';
 import type { Entry, Link, LinkEvents } from './link.ts';
 import { SingleLink } from './single-link.ts';
 
@@ -15,6 +15,7 @@ type Subscription = Readonly<{ channel: string; listener: (message: string) => v
 export class SentinelLink implements Link {
   readonly #events: LinkEvents;
   readonly #master: URL;
+  readonly #tls: RedisTls | undefined;
   readonly #sentinels: readonly Client[];
   readonly #subscriptions: Subscription[] = [];
   readonly #first = Promise.withResolvers<void>();
@@ -25,10 +26,11 @@ export class SentinelLink implements Link {
   #hurry = new AbortController();
 
   /** `master`: redis://user:password@NAME, with the name that sentinels know it by. */
-  constructor(master: string, sentinels: readonly string[], events: LinkEvents) {
+  constructor(master: string, sentinels: readonly string[], events: LinkEvents, tls?: RedisTls) {
+    this.#tls = tls;
     this.#events = events;
     this.#master = new URL(master);
-    this.#sentinels = sentinels.map((url) => connectionTo(url));
+    this.#sentinels = sentinels.map((url) => connectionTo(url, tls));
     // One that is away is no trouble while another one answers.
     for (const sentinel of this.#sentinels) sentinel.on('error', () => undefined);
   }
@@ -97,7 +99,7 @@ export class SentinelLink implements Link {
     this.#address = address;
     const url = new URL(this.#master);
     url.host = address;
-    const link = new SingleLink(url.href, this.#events);
+    const link = new SingleLink(url.href, this.#events, this.#tls);
     this.#link = link;
     for (const { channel, listener } of this.#subscriptions) link.subscribe(channel, listener);
     link.connect().then(

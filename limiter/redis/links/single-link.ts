@@ -1,9 +1,10 @@
-import { type Client, connectionTo, eachSecond, entriesOf } from './connection.ts';
+import { type Client, connectionTo, eachSecond, entriesOf, type RedisTls } from './connection.ts';
 import type { Entry, Link, LinkEvents } from './link.ts';
 
 /** One server. */
 export class SingleLink implements Link {
   readonly #url: string;
+  readonly #tls: RedisTls | undefined;
   readonly #events: LinkEvents;
   readonly #client: Client;
   readonly #questions: Disposable;
@@ -11,8 +12,9 @@ export class SingleLink implements Link {
   /** An answer was late, and nothing has come since. */
   #silent = false;
 
-  constructor(url: string, events: LinkEvents) {
+  constructor(url: string, events: LinkEvents, tls?: RedisTls) {
     this.#url = url;
+    this.#tls = tls;
     this.#events = events;
     this.#client = this.#open();
     this.#client.on('ready', () => this.#heard());
@@ -69,7 +71,7 @@ export class SingleLink implements Link {
   }
 
   #open(): Client {
-    const client = connectionTo(this.#url);
+    const client = connectionTo(this.#url, this.#tls);
     client.on('error', (error) => this.#events.troubled(error));
     return client;
   }
