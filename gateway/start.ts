@@ -19,7 +19,7 @@ import { HeldBytes } from './proxy/bodies/held-body.ts';
 import { ConnectionsByAddress } from './proxy/connections/connections-by-address.ts';
 import { Listeners } from './proxy/connections/listeners.ts';
 import { LearnedOrigins } from './proxy/headers/cors.ts';
-import { openUpstream, sameUpstream } from './proxy/upstream.ts';
+import { sameUpstream, Upstream } from './proxy/upstream.ts';
 
 /** A gateway in this process. */
 export type LocalService = Service & {
@@ -69,7 +69,7 @@ export async function startGateway(
     handshakes: new Set(),
     addresses: new ConnectionsByAddress(),
     policy: buildPolicy(config, limiter),
-    upstream: openUpstream(config),
+    upstream: new Upstream(config),
     draining: false,
     origins: new LearnedOrigins(),
     heldBytes: new HeldBytes(),
@@ -80,7 +80,7 @@ export async function startGateway(
     topCallers: undo.use(new TopCallers()),
     nearestCallers: new NearestCallers(),
   };
-  undo.defer(async () => await gateway.upstream.pool.destroy());
+  undo.defer(async () => await gateway.upstream[Symbol.asyncDispose]());
   undo.defer(async () => await gateway.policy.introspection?.close());
   const listeners = undo.use(await Listeners.open(gateway, config, () => createDecisionServer(gateway)));
   undo.defer(async () => await listeners.drain(gateway.policy.config.timeouts.drainMs));
@@ -126,7 +126,7 @@ function reload(gateway: Gateway, listeners: Listeners, next: Config): void {
     before.introspection.close().catch((error: unknown) => log.bug(error));
   }
   if (sameUpstream(before.config, next)) return;
-  gateway.upstream = openUpstream(next);
+  gateway.upstream = new Upstream(next);
   // Requests under way end on the old connections.
-  upstream.pool.close().catch((error: unknown) => log.bug(error));
+  upstream.close().catch((error: unknown) => log.bug(error));
 }

@@ -12,6 +12,7 @@ import { rulesFrom } from './rules.ts';
 import type { Config } from './schema.ts';
 import type { IdentitySettings } from './settings/identities.ts';
 import { checkTls } from './tls.ts';
+import { upstreamAddress } from './upstream-address.ts';
 
 /** Further lines of a file that are no addresses are not listed. */
 const MAX_WRONG_RANGES = 10;
@@ -21,7 +22,11 @@ const CALLER_EXPECTED = 'a caller is expected: user:ID, installation:ID, app:ID,
 export function crossCheck(config: Config): Problem[] {
   const problems: Problem[] = [];
   const wrong = (path: Path, message: string): void => void problems.push({ path, message });
-  if (!URL.canParse(config.upstream)) wrong(['upstream'], `a URL is expected, not "${config.upstream}"`);
+  for (const [index, text] of [config.upstream].flat().entries()) {
+    if (upstreamAddress(text) !== undefined) continue;
+    const path = typeof config.upstream === 'string' ? ['upstream'] : ['upstream', index];
+    wrong(path, `http://host:port, https://host:port or unix:/path is expected, not "${text}"`);
+  }
   checkListen(config, wrong);
   checkDecisions(config, wrong);
   checkStore(config, wrong);

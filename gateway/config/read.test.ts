@@ -224,8 +224,8 @@ test('problems in JSON have their place too', () => {
   const problems = problemsOf('{\n  "upstream": "ftp://x",\n  "limits": {"user": "many"}\n}\n', 'json');
 
   assert.deepEqual(problems, [
-    ':2:15: upstream: must be http://host:port or https://host:port, not "ftp://x"',
     ':3:22: limits.user: must be integer, not "many"',
+    ':2:15: upstream: http://host:port, https://host:port or unix:/path is expected, not "ftp://x"',
   ]);
 });
 
@@ -281,8 +281,8 @@ test('a problem of a flag names the flag', () => {
 
   assert.throws(() => readConfig(undefined, flags), {
     problems: [
-      '--upstream: must be http://host:port or https://host:port, not "x"',
       '--workers: must be integer, not "many"',
+      '--upstream: http://host:port, https://host:port or unix:/path is expected, not "x"',
       '--listen: address:port or unix:/path is expected, not "nowhere"',
     ],
   });

@@ -1,7 +1,7 @@
 import { CATEGORIES, LIMITS } from '@gantry/limiter/types.ts';
 import { type Static, Type } from 'typebox';
 
-import { ClientAddress, Decisions, Listen, Sizes, Timeouts, Tls } from './settings/connections.ts';
+import { ClientAddress, Decisions, Listen, Sizes, Timeouts, Tls, Upstream } from './settings/connections.ts';
 import { Credentials, Identities, Introspection, Network, Override } from './settings/identities.ts';
 import { CategorySettings, Cost, Limits, Secondary, ShadowRoute } from './settings/limits.ts';
 import { Store } from './settings/store.ts';
@@ -14,9 +14,15 @@ export const Config = Type.Object(
       default: '127.0.0.1:8080',
       description: 'address:port, tls:address:port or unix:/path, or a list of them',
     }),
-    upstream: patterned('^https?://[^/?#@]+/?$', 'http://host:port or https://host:port', {
-      description: 'http://host:port of the server behind',
+    upstream: Type.Union([Upstream, Type.Array(Upstream, { minItems: 1, maxItems: 100 })], {
+      description:
+        'the server behind: http://host:port, https://host:port or unix:/path, with a prefix of all paths (/api, for unix :/api); or a list of them',
     }),
+    upstreamHealth: Type.Optional(
+      patterned('^/[^?#]*$', 'a path such as /healthz', {
+        description: 'path that is asked every 2 s; a server that does not answer below 400 gets no requests',
+      }),
+    ),
     basePath: patterned('^(/[^/?#%]+)*$', 'a path such as /api/v1, without a slash at its end', {
       default: '',
       description: 'path of the API on the upstream, such as /api/v1',

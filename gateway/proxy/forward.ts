@@ -13,6 +13,7 @@ import { settleCost } from './headers/answer-cost.ts';
 import { requestHeaders, responseHeaders, responseTrailers } from './headers/headers.ts';
 import type { Transfer } from './upstream-slots.ts';
 import type { Upstream } from './upstream.ts';
+import type { UpstreamServer } from './upstreams/upstream-server.ts';
 
 /** An answer up to this size is buffered until its end, so that head and body are written at once. */
 const SMALL_BYTES = 16_384;
@@ -56,9 +57,14 @@ export function forward(exchange: Exchange, body: HeldBody | undefined): void {
 
 function dispatch(exchange: Exchange, upstream: Upstream, body: HeldBody | undefined, headersTimeout: number): void {
   const { req, target } = exchange;
-  const forwarding = new Forwarding(exchange, upstream);
+  const server = upstream.choose();
+  if (server === undefined) {
+    upstream.slots.give();
+    return answerNoServer(exchange);
+  }
+  const forwarding = new Forwarding(exchange, upstream, server);
   const options: Dispatcher.DispatchOptions = {
-    path: target.path + target.query,
+    path: server.address.prefix + target.path + target.query,
     method: req.method ?? 'GET',
     headers: requestHeaders(exchange),
     body: body === undefined ? null : forwarding.bodyFrom(body),
@@ -67,10 +73,21 @@ function dispatch(exchange: Exchange, upstream: Upstream, body: HeldBody | undef
   forwarding.begin(options);
 }
 
+/** All health checks have failed. */
+export function answerNoServer(exchange: Exchange): void {
+  const { counts, log } = exchange.gateway;
+  counts.upstreamFailures.connect += 1;
+  log.failure('upstream', new Error('the health check of every upstream server has failed'));
+  answerMessage(exchange, 503, 'No upstream server is available.', ['retry-after', '1']);
+}
+
 class Forwarding implements Dispatcher.DispatchHandler, Transfer {
   readonly #exchange: Exchange;
   readonly #upstream: Upstream;
   readonly #dispatchedAt = performance.now();
+  #server: UpstreamServer;
+  /** Servers that took no connection. */
+  #tried: UpstreamServer[] | undefined;
   #options: Dispatcher.DispatchOptions | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #repeatable = false;
@@ -88,9 +105,11 @@ class Forwarding implements Dispatcher.DispatchHandler, Transfer {
   #drainAwaited = false;
   isHeldUp = false;
 
-  constructor(exchange: Exchange, upstream: Upstream) {
+  constructor(exchange: Exchange, upstream: Upstream, server: UpstreamServer) {
     this.#exchange = exchange;
     this.#upstream = upstream;
+    this.#server = server;
+    server.underWay += 1;
   }
 
   begin(options: Dispatcher.DispatchOptions): void {
@@ -100,7 +119,7 @@ class Forwarding implements Dispatcher.DispatchHandler, Transfer {
     exchange.whenClosed = this;
     exchange.isDispatched = true;
     if (exchange.decision?.allowed === true) exchange.decision.begin();
-    this.#upstream.pool.dispatch(options, this);
+    this.#server.pool.dispatch(options, this);
   }
 
   /** The body as it is sent: in one piece where it is whole and in memory. */
@@ -188,9 +207,10 @@ class Forwarding implements Dispatcher.DispatchHandler, Transfer {
     if (this.#over) return;
     if (this.#repeatable && connectionWasLost(error)) {
       this.#repeatable = false;
-      this.#upstream.pool.dispatch(this.#options!, this);
+      this.#server.pool.dispatch(this.#options!, this);
       return;
     }
+    if (wasNotConnected(error) && this.#goElsewhere(error)) return;
     this.#finish();
     const failure = failureOf(error);
     gateway.counts.upstreamFailures[failure] += 1;
@@ -201,6 +221,23 @@ class Forwarding implements Dispatcher.DispatchHandler, Transfer {
     }
     if (failure === 'timeout') answerMessage(this.#exchange, 504, 'The upstream server did not answer in time.');
     else answerMessage(this.#exchange, 502, 'The upstream server cannot be reached.');
+  }
+
+  /** Sends it to another server: this one has seen nothing of it. Returns false if there is none. */
+  #goElsewhere(error: Error): boolean {
+    this.#server.noteFailure();
+    if (this.#exchange.upload !== undefined) return false; // a body that is streamed is gone
+    this.#tried = [...(this.#tried ?? []), this.#server];
+    const next = this.#upstream.choose(this.#tried);
+    if (next === undefined) return false;
+    const { target, gateway } = this.#exchange;
+    gateway.counts.upstreamFailures.connect += 1;
+    gateway.log.failure('upstream', error);
+    this.#server.underWay -= 1;
+    this.#server = next;
+    next.underWay += 1;
+    next.pool.dispatch({ ...this.#options!, path: next.address.prefix + target.path + target.query }, this);
+    return true;
   }
 
   clientClosed(): void {
@@ -263,6 +300,7 @@ class Forwarding implements Dispatcher.DispatchHandler, Transfer {
     const { decision, gateway } = this.#exchange;
     if (decision?.allowed === true) decision.pause();
     countSeconds(gateway.counts, (performance.now() - this.#dispatchedAt) / 1000);
+    this.#server.underWay -= 1;
     this.#upstream.slots.unwatch(this);
     this.#upstream.slots.give();
   }
@@ -288,6 +326,11 @@ function connectionWasLost(error: Error): boolean {
 }
 
 const LOST = new Set(['ECONNRESET', 'EPIPE']);
+
+/** Nothing was sent, so that any request may go to another server. */
+function wasNotConnected(error: Error): boolean {
+  return error instanceof errors.ConnectTimeoutError || failureOf(error) === 'connect';
+}
 
 const clientGone = new Error('the client has closed its connection');
 

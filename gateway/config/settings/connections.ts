@@ -4,6 +4,8 @@ import { closed, count, patterned } from './values.ts';
 
 export const Listen = Type.String({ minLength: 1 });
 
+export const Upstream = Type.String({ minLength: 1 });
+
 export const Tls = Type.Object(
   {
     certFile: Type.String({ description: 'certificate in PEM, with those between it and the root' }),

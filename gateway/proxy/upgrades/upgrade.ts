@@ -6,8 +6,10 @@ import type { Duplex } from 'node:stream';
 import { countAnswer, countSeconds } from '../../metrics.ts';
 import { answerMessage } from '../answer.ts';
 import type { Exchange } from '../exchange.ts';
+import { answerNoServer } from '../forward.ts';
 import { settleCost } from '../headers/answer-cost.ts';
 import { isAboutLimits, pushRateHeaders, requestHeaders, responseHeaders } from '../headers/headers.ts';
+import type { UpstreamServer } from '../upstreams/upstream-server.ts';
 import { isMetered, MeteredMessages } from './graphql-socket.ts';
 import { InsertingMessages } from './websocket-frames.ts';
 
@@ -24,10 +26,14 @@ const MAX_EARLY_BYTES = 65_536;
 export function forwardUpgrade(exchange: Exchange, { socket, head }: Upgrade): void {
   const { gateway } = exchange;
   const { timeouts } = gateway.upstream;
+  const server = gateway.upstream.choose();
+  if (server === undefined) return answerNoServer(exchange);
   const dispatchedAt = performance.now();
   if (exchange.decision?.allowed === true) exchange.decision.begin();
   const early = new EarlyBytes(socket, head);
-  const outgoing = upgradeRequest(exchange);
+  const outgoing = upgradeRequest(exchange, server);
+  server.underWay += 1;
+  outgoing.once('close', () => (server.underWay -= 1));
   let over = false;
   /** The upstream has answered or failed. The time until here is charged, whatever happens later. */
   const answered = (): void => {
@@ -79,9 +85,9 @@ class LateAnswer extends Error {
   }
 }
 
-function upgradeRequest(exchange: Exchange): ClientRequest {
-  const { req, gateway, target } = exchange;
-  const { origin } = gateway.upstream;
+function upgradeRequest(exchange: Exchange, { address }: UpstreamServer): ClientRequest {
+  const { req, target } = exchange;
+  const { origin, socketPath, prefix } = address;
   const headers = isMetered(exchange) ? withoutExtensions(requestHeaders(exchange)) : requestHeaders(exchange);
   headers.push('connection', 'upgrade', 'upgrade', req.headers.upgrade ?? '');
   const request = origin.protocol === 'https:' ? requestByHttps : requestByHttp;
@@ -89,7 +95,8 @@ function upgradeRequest(exchange: Exchange): ClientRequest {
     host: origin.hostname.replace(/^\[(.*)\]$/, '$1'),
     port: origin.port,
     servername: origin.hostname,
-    path: target.path + target.query,
+    ...(socketPath === undefined ? {} : { socketPath }),
+    path: prefix + target.path + target.query,
     method: req.method,
     headers,
     agent: false,
