@@ -21,15 +21,23 @@ function shown(chapter: string): string {
   return code.trim();
 }
 
+/** The package's entries are those of its build, which `tools/build-package.test.ts` tries. */
+function fromSources(code: string): string {
+  return code.replaceAll(
+    /'@gantry\/limiter(\/[a-z-]+)?'/g,
+    (_, entry: string = '/public') => `'@gantry/limiter${entry}.ts'`,
+  );
+}
+
 async function write(chapter: string): Promise<string> {
   const place = join(folder, chapter.replace(':', '-'));
   await mkdir(place);
   await writeFile(join(place, 'package.json'), '{ "type": "module" }');
-  await writeFile(join(place, 'main.ts'), shown(chapter));
+  await writeFile(join(place, 'main.ts'), fromSources(shown(chapter)));
   return join(place, 'main.ts');
 }
 
-for (const chapter of ['Fastify', 'node:http', 'Fetch']) {
+for (const chapter of ['Express', 'Fastify', 'Hono', 'node:http', 'Fetch']) {
   test(`the README shows ${chapter} in ten lines`, () => {
     const lines = shown(chapter).split('\n');
 

@@ -4,8 +4,11 @@ import type { Admission, Caller, Endpoint } from './types.ts';
 
 export type FetchLimits<Context extends unknown[]> = Readonly<{
   /** The endpoint of a request; endpoints are made once, with `limiter.endpoint`. */
-  endpoint: (request: Request, ...context: Context) => Endpoint;
-  /** The sender of a request. A Request does not know its sender's address: the server's context does. */
+  endpoint: (request: Request, ...context: NoInfer<Context>) => Endpoint;
+  /**
+   * The sender of a request. A Request does not know its sender's address: the server's context does, whose type is that of
+   * this function's further parameters.
+   */
   caller: (request: Request, ...context: Context) => Caller | Promise<Caller>;
   style?: RefusalStyle;
 }>;
@@ -16,7 +19,7 @@ type Handler<Context extends unknown[]> = (request: Request, ...context: Context
 export function limitFetch<Context extends unknown[]>(
   limiter: RateLimiter,
   limits: FetchLimits<Context>,
-  handler: Handler<Context>,
+  handler: Handler<NoInfer<Context>>,
 ): (request: Request, ...context: Context) => Promise<Response> {
   const { endpoint, caller, style } = limits;
   return async (request, ...context) => {
@@ -35,7 +38,8 @@ export function limitFetch<Context extends unknown[]>(
   };
 }
 
-function withHeaders(response: Response, admission: Admission): Response {
+/** The answer with the headers of the limits; the admission ends with its last byte. */
+export function withHeaders(response: Response, admission: Admission): Response {
   const headers = new Headers(response.headers);
   for (const [name, value] of Object.entries(headersOf(admission))) headers.set(name, value);
   const { status, statusText, body } = response;

@@ -25,7 +25,12 @@ function build(folder: string): void {
   const everything = join(folder, 'build/all');
   rmSync(target, { recursive: true, force: true });
   mkdirSync(target);
-  compile(folder, everything, { sourceMap: true, inlineSources: true, rewriteRelativeImportExtensions: true });
+  compile(folder, everything, {
+    sourceMap: true,
+    inlineSources: true,
+    rewriteRelativeImportExtensions: true,
+    target: 'es2023', // Node 22 reads it
+  });
   // The other workspaces as parts of this program: the compiler makes no types of files in node_modules.
   const paths = { '@gantry/*': [join(root, '*')] };
   compile(folder, everything, { declaration: true, emitDeclarationOnly: true, paths });
@@ -37,6 +42,7 @@ function build(folder: string): void {
     cpSync(join(folder, file), join(target, file));
   }
   rmSync(everything, { recursive: true });
+  cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE')); // npm packs the one beside package.json
 }
 
 function compile(folder: string, outDir: string, options: Readonly<Record<string, unknown>>): void {

@@ -17,6 +17,8 @@ import {
   type Operation,
 } from './wire.ts';
 
+export type { RedisStoreOptions } from './options.ts';
+
 const NO_LIMITS = '';
 const MAX_MICROS = 0x7f_ff_ff_ff;
 
