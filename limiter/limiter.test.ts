@@ -116,6 +116,19 @@ test('a ban begins with the configured refusal, ends in time, and is off by defa
   assert.equal(limiter.counts.banned, 1);
 });
 
+test('a pause ends a row of refusals before it becomes a ban', async () => {
+  const { limiter, endpoint, clock } = start({ ban: { refusals: 3, withinSeconds: 60, banSeconds: 600 } });
+  (await limiter.admit(caller, endpoint)).end(0);
+  const kinds: string[] = [];
+
+  for (let round = 0; round < 3; round += 1) {
+    for (let n = 0; n < 2; n += 1) kinds.push((await refusal(limiter, endpoint)).kind);
+    clock.pass(61);
+  }
+
+  assert.deepEqual(new Set(kinds), new Set(['primary']));
+});
+
 test('changed rules hold from the next request on and keep the counts', async () => {
   const { limiter, endpoint } = start();
   (await limiter.admit(caller, endpoint)).end(0);

@@ -15,7 +15,7 @@ after(async () => await upstream[Symbol.asyncDispose]());
 const settings: Settings = {
   upstream: upstream.url,
   limits: { anonymous: 2 },
-  ban: { refusals: 2, withinSeconds: 600, banSeconds: 6000 },
+  ban: { refusals: 2, banSeconds: 6000 },
 };
 
 describe('forgive', { concurrency: true }, () => {

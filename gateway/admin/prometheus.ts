@@ -49,7 +49,7 @@ export function prometheusText(counts: Counts, nearest: readonly NearestCaller[]
     metric(
       'connections_rejected_total',
       'counter',
-      'Connections beyond sizes.connections or sizes.connectionsPerAddress.',
+      'Connections beyond sizes.connections, or a quarter of them from one address.',
       [[{}, counts.rejectedConnections]],
     ),
     metric('connections_open', 'gauge', 'Open connections of clients.', [[{}, counts.openConnections]]),

@@ -46,7 +46,7 @@ test('the defaults are the numbers of the specification', () => {
     graphqlPoints: { limit: 2000, windowSeconds: 60 },
     cpu: { totalSeconds: 90, graphqlSeconds: 60, windowSeconds: 60 },
     contentPerMinute: { limit: 80, windowSeconds: 60 },
-    contentPerHour: { limit: 500, windowSeconds: 3600 },
+    contentPerHour: { limit: 500 },
     window: 'fixed',
     graphqlCost: 'request',
     points: {},

@@ -40,6 +40,10 @@ export const REMOVED: ReadonlyMap<string, string> = new Map(
     'apiVersions.headers': 'it is X-Platform-Api-Version or X-GitHub-Api-Version',
     'refusal.documentationUrl': 'it is /rate_limit',
     'store.flushMs': 'it is 200',
+    'timeouts.keepAliveMs': 'it is 65000',
+    'sizes.connectionsPerAddress': 'it is a quarter of sizes.connections, at least 32',
+    'ban.withinSeconds': 'it is 60',
+    'secondary.contentPerHour.windowSeconds': 'it is 3600',
   }),
 );
 

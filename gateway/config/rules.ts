@@ -5,6 +5,9 @@ import { CATEGORIES, type Category, type CategoryRule, type LimitRules, type Quo
 import { callerKey } from '../identity/caller-key.ts';
 import type { Config } from './schema.ts';
 
+/** A pause of this length ends a row of refusals. */
+const BAN_PAUSE_SECONDS = 60;
+
 /** The settings in the limiter's words. */
 export function rulesFrom(config: Config): LimitRules {
   const { concurrent, cpu, window, ...secondary } = config.secondary;
@@ -19,10 +22,10 @@ export function rulesFrom(config: Config): LimitRules {
     graphqlPoints: { ...quotaOf(secondary.graphqlPoints), window },
     cpu: { ...cpu, totalSeconds: limitOf(cpu.totalSeconds), graphqlSeconds: limitOf(cpu.graphqlSeconds), window },
     contentPerMinute: { ...quotaOf(secondary.contentPerMinute), window },
-    contentPerHour: { ...quotaOf(secondary.contentPerHour), window },
+    contentPerHour: { ...defaultRules.contentPerHour, limit: limitOf(secondary.contentPerHour.limit), window },
     shadow: config.shadow,
     costsChange: config.cost.free.length > 0 || config.cost.header !== '',
-    ...(config.ban === undefined ? {} : { ban: config.ban }),
+    ...(config.ban === undefined ? {} : { ban: { ...config.ban, withinSeconds: BAN_PAUSE_SECONDS } }),
   };
 }
 

@@ -73,8 +73,7 @@ export const Config = Type.Object(
     ban: Type.Optional(
       Type.Object(
         {
-          refusals: Type.Integer({ minimum: 1, description: 'refusals in a row' }),
-          withinSeconds: Type.Integer({ minimum: 1, description: 'a pause of this length ends the row' }),
+          refusals: Type.Integer({ minimum: 1, description: 'refusals in a row, without a pause of a minute' }),
           banSeconds: Type.Integer({ minimum: 1, description: 'how long nothing is answered but 403' }),
         },
         { ...closed, description: 'for callers who go on while limited; off by default' },

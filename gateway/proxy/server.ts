@@ -22,6 +22,8 @@ type ParseError = Error & { code?: string };
 
 /** Headers are small: a client that sends them for longer is broken or an attacker. */
 const CLIENT_HEADERS_TIMEOUT_MS = 15_000;
+/** Longer than the minute after which load balancers close their idle connections. */
+const KEEP_ALIVE_MS = 65_000;
 /** More than the headers of any known client, also with the cookies of a web interface. */
 const MAX_HEADER_BYTES = 32_768;
 /** Node looks for slow clients this often, or more often where `timeouts.requestMs` is short. */
@@ -106,7 +108,7 @@ export function applyTimeouts(server: Server | TlsServer, { timeouts, sizes, tls
   if (server instanceof TlsServer && tls !== undefined) server.setSecureContext(certificateOf(tls));
   server.headersTimeout = CLIENT_HEADERS_TIMEOUT_MS;
   server.requestTimeout = timeouts.requestMs;
-  server.keepAliveTimeout = timeouts.keepAliveMs;
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.timeout = timeouts.idleMs;
   server.maxConnections = sizes.connections;
 }

@@ -158,7 +158,7 @@ test('bodies of many slow clients are kept in files, and arrive whole', async ()
     const pieces = await Array.fromAsync(req as AsyncIterable<Buffer>);
     res.end(hash('sha256', Buffer.concat(pieces)));
   });
-  await using gateway = await start(4, { sizes: { upstreamConnections: 4, connectionsPerAddress: 1000 } });
+  await using gateway = await start(4, { sizes: { upstreamConnections: 4 } });
   const body = 'abcdefghij'.repeat(100_000);
   using clients = new DisposableStack();
   const uploads: RawClient[] = [];

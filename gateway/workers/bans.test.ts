@@ -15,7 +15,7 @@ test('all workers know the limited callers, and refuse those that one of them ha
     ...settings,
     upstream: upstream.url,
     limits: { anonymous: 2 },
-    ban: { refusals: 6, withinSeconds: 60, banSeconds: 60 },
+    ban: { refusals: 6, banSeconds: 60 },
   });
   await askInTurn(2, gateway);
 
@@ -47,7 +47,7 @@ test('a worker that comes later knows the banned callers', async () => {
     ...settings,
     upstream: upstream.url,
     limits: { anonymous: 1 },
-    ban: { refusals: 4, withinSeconds: 60, banSeconds: 60 },
+    ban: { refusals: 4, banSeconds: 60 },
   });
   await askInTurn(5, gateway);
 

@@ -52,7 +52,6 @@ export const Timeouts = Type.Object(
   {
     requestMs: count('a client has sent its whole request', 300_000, 100),
     idleMs: count('nothing has moved on a connection of a client', 120_000, 100),
-    keepAliveMs: count('a connection waits for its next request', 65_000, 100),
     upstreamHeadersMs: count('the upstream begins its answer', 60_000, 1),
     upstreamBodyMs: count('the upstream sends the next piece of its answer', 60_000, 1),
     drainMs: count('requests under way may end after SIGTERM', 30_000),
@@ -62,13 +61,10 @@ export const Timeouts = Type.Object(
 
 export const Sizes = Type.Object(
   {
-    connections: count('open connections of clients, in each worker', 10_000, 1),
-    connectionsPerAddress: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        description:
-          'of these from one address that is none of trustProxy; default: a quarter of connections, at least 32',
-      }),
+    connections: count(
+      'open connections of clients, in each worker; a quarter of them, at least 32, from one address',
+      10_000,
+      1,
     ),
     upstreamConnections: count('open connections to the upstream, in each worker', 1024, 1),
   },

@@ -85,7 +85,10 @@ export const Secondary = Type.Object(
       { ...closed, default: {}, description: 'CPU time, estimated by the time of response' },
     ),
     contentPerMinute: quota('requests that create content', 80, 60),
-    contentPerHour: quota('requests that create content', 500, 3600),
+    contentPerHour: Type.Object(
+      { limit: orOff(MAX_LIMIT, 'how much fits into an hour', 500) },
+      { ...closed, default: {}, description: 'requests that create content' },
+    ),
     window: windowForm,
     graphqlCost: Type.Enum(['request', 'operation'], {
       default: 'request',

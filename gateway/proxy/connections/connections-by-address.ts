@@ -18,10 +18,10 @@ export class ConnectionsByAddress {
     if (socket.remoteAddress === undefined) return true;
     const address = peerOf({ socket });
     if (trusted.trusts(address)) return true;
-    const { connections, connectionsPerAddress = Math.max(MIN_COUNT, connections / 4) } = config.sizes;
+    const most = Math.max(MIN_COUNT, config.sizes.connections / 4);
     const group = addressGroup(address, primary.ipv6PrefixBits);
     const open = this.#open.get(group) ?? 0;
-    if (open >= connectionsPerAddress) return false;
+    if (open >= most) return false;
     this.#open.set(group, open + 1);
     socket.once('close', () => this.#leave(group));
     return true;
