@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { suite, test } from 'node:test';
@@ -15,14 +16,20 @@ import { WireClient } from './client.ts';
 const now = systemClock.now();
 const root = newAuthority('root', now);
 
-/** Address of a manager that answers every request, also an upgrade, with this text. */
-async function answering(parts: DisposableStack, text: string, from = root, at = now): Promise<string> {
+type Answer = (response: ServerResponse) => void;
+
+/** Address of a manager that answers every request, also an upgrade, with this text, or as it likes. */
+async function answering(parts: DisposableStack, answer: string | Answer, from = root, at = now): Promise<string> {
   const { publicKey, privateKey } = newKey();
   const wanted = { subject: { name: 'x' }, publicKey, now: at, lifeSeconds: 3600, dnsNames: ['swarm-manager'] };
   const server = createServer({ cert: issue(from, wanted), key: privateKey }, (_request, response) => {
-    response.writeHead(400, { Connection: 'close' }).end(text);
+    if (typeof answer === 'string') response.writeHead(400, { Connection: 'close' }).end(answer);
+    else answer(response);
   }).listen(0, '127.0.0.1');
-  parts.defer(() => server.close());
+  parts.defer(() => {
+    server.close();
+    server.closeAllConnections();
+  });
   await once(server, 'listening');
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
@@ -43,6 +50,38 @@ suite('a manager that answers badly', () => {
           return true;
         });
       }
+    });
+  }
+});
+
+/** Answers that do not come to an end, and the reasons for which they are given up. */
+const ENDLESS: readonly (readonly [name: string, answer: Answer, reason: RegExp])[] = [
+  ['nothing', () => undefined, /^\S+ (?:has not answered \/v1\/ping for 0\.3 s|does not answer)$/],
+  [
+    'a head',
+    (response) => response.writeHead(400).flushHeaders(),
+    /^\S+ (?:has not answered \/v1\/ping for 0\.3 s|does not answer)$/,
+  ],
+  [
+    'a byte at times',
+    (response) => {
+      const timer = setInterval(() => response.write(' '), 20);
+      response.once('close', () => clearInterval(timer));
+    },
+    /^\S+ (?:has not answered \/v1\/ping for 0\.3 s|does not answer)$/,
+  ],
+  ['5 MB', (response) => response.writeHead(400).end(' '.repeat(5e6)), /^an answer is larger than 4 MB$/],
+];
+suite('a manager whose answer does not end', () => {
+  for (const [name, answer, reason] of ENDLESS) {
+    test(`is given up: ${name}`, async () => {
+      using parts = new DisposableStack();
+      const address = await answering(parts, answer);
+      using client = new WireClient({ root: root.certificate }, systemClock);
+      const milliseconds = name === '5 MB' ? 60_000 : 300;
+
+      await assert.rejects(client.ask(address, '/v1/ping', {}, Type.Object({}), milliseconds), { message: reason });
+      await assert.rejects(client.upgrade(address, '/v1/session', milliseconds), { message: reason });
     });
   }
 });
