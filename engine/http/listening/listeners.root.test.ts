@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -204,15 +204,32 @@ for (const [name, flags, message] of [
 ] as const) {
   test(`${name} is refused at the start`, async () => {
     await using place = await mkdtempDisposable(join(tmpdir(), 'gantry-refused-'));
-    const roots = ['data-root', 'exec-root', 'pidfile'].map((flag) => `--${flag}=${join(place.path, flag)}`);
-    const main = join(import.meta.dirname, '../../main.ts');
-    const command = ['--net', process.execPath, main, `--host=unix://${place.path}/sock`, ...roots, ...flags];
-    const { status, stderr } = spawnSync('unshare', command, { encoding: 'utf8', timeout: 120_000 });
+
+    const { status, stderr } = start(place.path, `--host=unix://${place.path}/sock`, ...flags);
 
     assert.equal(status, 1);
     assert.match(stderr, message);
     assert.equal(existsSync(join(place.path, 'sock')), false);
   });
+}
+
+test('a file where a socket is to be is refused at the start, and stays', async () => {
+  await using place = await mkdtempDisposable(join(tmpdir(), 'gantry-refused-'));
+  const precious = join(place.path, 'precious');
+  writeFileSync(precious, 'data');
+
+  const { status, stderr } = start(place.path, `--host=unix://${precious}`);
+
+  assert.equal(status, 1);
+  assert.match(stderr, /: unix:\S+precious: the file is not a socket\n$/);
+  assert.equal(readFileSync(precious, 'utf8'), 'data');
+});
+
+/** Starts a daemon that fails, with its roots in a folder. */
+function start(folder: string, ...flags: readonly string[]): { status: number | null; stderr: string } {
+  const roots = ['data-root', 'exec-root', 'pidfile'].map((flag) => `--${flag}=${join(folder, flag)}`);
+  const command = ['--net', process.execPath, join(import.meta.dirname, '../../main.ts'), ...roots, ...flags];
+  return spawnSync('unshare', command, { encoding: 'utf8', timeout: 120_000 });
 }
 
 test('TCP without TLS on all addresses is served when the operator insists', async () => {
