@@ -102,6 +102,8 @@ suite('networks and addresses of plugins', { concurrency: false }, () => {
     const routes = await inside('a', 'ip', 'route');
     assert.match(routes, /default via 10\.60\.1\.9 dev net0/);
     assert.match(routes, /10\.99\.0\.0\/24 dev net0/);
+    const believed = 'cd /proc/sys/net; cat ipv6/conf/net0/accept_ra ipv[46]/conf/net0/accept_redirects';
+    assert.equal(await inside('a', 'sh', '-c', believed), '0\n0\n0\n');
     assert.deepEqual([await reaches('a', b.IPAddress), await reaches('b', '10.60.1.9')], [true, true]);
     assert.deepEqual([await resolve('b', 'a'), await resolve('b', 'first')], ['10.60.1.77', '10.60.1.77']);
     const { body } = await engine.get<NetworkWire>('/networks/plain');
