@@ -72,7 +72,7 @@ const ENDLESS: readonly (readonly [name: string, answer: Answer, reason: RegExp]
   ],
   ['5 MB', (response) => response.writeHead(400).end(' '.repeat(5e6)), /^an answer is larger than 4 MB$/],
 ];
-suite('a manager whose answer does not end', () => {
+suite('an endless answer of a manager', () => {
   for (const [name, answer, reason] of ENDLESS) {
     test(`is given up: ${name}`, async () => {
       using parts = new DisposableStack();

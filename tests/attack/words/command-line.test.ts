@@ -18,7 +18,7 @@ after(() => rmSync(folder, { recursive: true }));
 type Environment = Readonly<Record<string, string>>;
 type Row = readonly [words: readonly string[], environment?: Environment];
 
-/** Prints what a command says on its standard error. */
+/** Returns the standard error of a command. */
 async function said([words, environment = {}]: Row): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const env = { PATH: process.env.PATH, HOME: folder, ...environment };
