@@ -1,4 +1,5 @@
 import { buildRoutes } from './builder/routes.ts';
+import { buildKitRoutes } from './buildkit/routes.ts';
 import { nodeRoutes } from './cluster/nodes/routes.ts';
 import { secretRoutes } from './cluster/secrets/routes.ts';
 import { serviceRoutes } from './cluster/services/routes.ts';
@@ -27,6 +28,7 @@ export function routes(engine: Engine): AddRoutes[] {
     execRoutes(engine),
     imageRoutes(engine),
     buildRoutes(engine),
+    buildKitRoutes(engine),
     commitRoutes(engine),
     registryRoutes(engine),
     systemRoutes(engine),

@@ -4,14 +4,15 @@ import { hostAndPath, parseReference, withDefaultTag } from '../images/names/ref
 import type { Image, ImageStore } from '../images/store.ts';
 import { pullImages } from '../images/transfers/pull.ts';
 import { EngineError } from '../lib/errors.ts';
-import { ANONYMOUS, type Credentials } from '../registry/auth/credentials.ts';
-import type { BuildOutput } from './output.ts';
+import { ANONYMOUS } from '../registry/auth/credentials.ts';
+import type { CredentialsByHost } from './options.ts';
+import type { StageOutput } from './output.ts';
 
 type How = Readonly<{
   /** Even if it exists here. */
   pulls: boolean;
-  credentials: ReadonlyMap<string, Credentials>;
-  output: BuildOutput;
+  credentials: CredentialsByHost;
+  output: StageOutput;
   signal: AbortSignal;
   platform: Platform | undefined;
 }>;
@@ -27,7 +28,7 @@ export async function baseImage(engine: Engine, name: string, how: How): Promise
   const { host } = hostAndPath(reference.repository);
   await pullImages(engine, {
     reference,
-    credentials: credentials.get(host) ?? ANONYMOUS,
+    credentials: (await credentials.get(host)) ?? ANONYMOUS,
     report: output.report,
     signal,
     platform,

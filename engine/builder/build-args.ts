@@ -11,16 +11,21 @@ type Values = Map<string, string | undefined>;
 /** The client's; null: a name without a value. */
 export type GivenArgs = Readonly<Record<string, string | null>>;
 
+type Given = Readonly<{ args: GivenArgs; automaticArgs: Readonly<Record<string, string>> }>;
+
 /** The build arguments of one stage. Those in front of the first FROM count only where the stage names them. */
 export class BuildArgs {
-  readonly #given: GivenArgs;
+  readonly #given: Given;
   readonly #global: Values;
+  readonly #isGlobal: boolean;
   readonly #own: Values = new Map();
   #length = 0;
 
-  constructor(given: GivenArgs, global: Values = new Map()) {
+  /** `global`: for a stage. */
+  constructor(given: Given, global?: Values) {
     this.#given = given;
-    this.#global = global;
+    this.#isGlobal = global === undefined;
+    this.#global = global ?? new Map();
   }
 
   /** For a stage behind these. */
@@ -39,7 +44,7 @@ export class BuildArgs {
   /** The values so far, for expansions. */
   get values(): Variables {
     return {
-      get: (name) => (this.#own.has(name) || PREDEFINED.includes(name) ? this.#valueOf(name, this.#own) : undefined),
+      get: (name) => (this.#own.has(name) || this.#isKnown(name) ? this.#valueOf(name, this.#own) : undefined),
     };
   }
 
@@ -51,13 +56,19 @@ export class BuildArgs {
 
   /** For the lines of FROM. */
   globals(): string[] {
-    return this.#entries(this.#global.size === 0 ? this.#own : this.#global);
+    const { automaticArgs } = this.#given;
+    return this.#entries(new Map([...Object.entries(automaticArgs), ...this.#global, ...this.#own]));
   }
 
   /** Those that the history names. */
   recorded(visible: readonly string[]): string[] {
     const isHidden = (name: string): boolean => PREDEFINED.includes(name) && !this.#own.has(name);
     return visible.filter((entry) => !isHidden(entry.split('=', 1)[0]!)).toSorted(byBytes);
+  }
+
+  /** Those of the platform are known in front of the first FROM alone; a stage asks for them by ARG. */
+  #isKnown(name: string): boolean {
+    return PREDEFINED.includes(name) || (this.#isGlobal && Object.hasOwn(this.#given.automaticArgs, name));
   }
 
   #entries(values: Values): string[] {
@@ -68,8 +79,10 @@ export class BuildArgs {
   }
 
   #valueOf(name: string, values: Values): string | undefined {
-    const given = Object.hasOwn(this.#given, name) ? this.#given[name] : undefined;
-    return given ?? values.get(name) ?? this.#global.get(name);
+    const { args, automaticArgs } = this.#given;
+    const given = Object.hasOwn(args, name) ? args[name] : undefined;
+    const automatic = Object.hasOwn(automaticArgs, name) ? automaticArgs[name] : undefined;
+    return given ?? values.get(name) ?? this.#global.get(name) ?? automatic;
   }
 }
 

@@ -1,5 +1,5 @@
 import { parseInSteps, type ParsedFile } from '../buildfile/parse.ts';
-import { planInSteps, type Plan } from '../buildfile/stages.ts';
+import { planInSteps, type Plan, type Stage } from '../buildfile/stages.ts';
 import type { Engine } from '../engine.ts';
 import type { Image } from '../images/store.ts';
 import { runInSlices } from '../lib/concurrency/slices.ts';
@@ -9,6 +9,7 @@ import { Build } from './build.ts';
 import { BuildContext, buildFolder } from './context/context.ts';
 import { remoteContext } from './context/remote.ts';
 import type { BuildOptions } from './options.ts';
+import { OrderedOutputs } from './ordered-outputs.ts';
 import type { Sink } from './output.ts';
 
 type Request = Readonly<{
@@ -32,7 +33,10 @@ export async function buildFromRequest(engine: Engine, request: Request): Promis
   const { context, text, name } = await inputOf(engine, request, folder.path, undo);
   const plan = await planIn(name, text, signal);
   try {
-    return await new Build(engine, { options, plan, context, folder: folder.path, client, signal, wantsAux }).run();
+    const output = (stages: readonly Stage[]): OrderedOutputs =>
+      new OrderedOutputs(client, folder.path, stages.length);
+    const { image } = await new Build(engine, { options, plan, context: async () => await Promise.resolve(context), folder: folder.path, output, signal, wantsAux }).run();
+    return image;
   } catch (error) {
     count(signal.aborted ? 'build_canceled' : 'error_processing_commands_error');
     throw error;
@@ -58,7 +62,8 @@ async function inputOf(
   return { context, name, text };
 }
 
-async function planIn(name: string, text: string, signal: AbortSignal): Promise<Plan> {
+/** Throws `invalid`, with the line. */
+export async function planIn(name: string, text: string, signal: AbortSignal): Promise<Plan> {
   try {
     return await runInSlices(planInSteps(await parsed(name, text, signal)), signal);
   } catch (error) {

@@ -13,8 +13,7 @@ import { baseImage } from './base-images.ts';
 import { BuildArgs, unusedArgs } from './build-args.ts';
 import type { BuildContext } from './context/context.ts';
 import type { BuildOptions } from './options.ts';
-import { OrderedOutputs } from './ordered-outputs.ts';
-import { BuildOutput, type Sink } from './output.ts';
+import type { BuildOutput } from './output.ts';
 import { stagesNamed } from './stage-names.ts';
 import { buildStage, StageState } from './stage.ts';
 import { downloaded } from './steps/download.ts';
@@ -22,10 +21,11 @@ import { downloaded } from './steps/download.ts';
 type Request = Readonly<{
   options: BuildOptions;
   plan: Plan;
-  context: BuildContext | undefined;
+  /** Undefined: there is none. */
+  context: () => Promise<BuildContext | undefined>;
   /** For temporary files of the build. */
   folder: string;
-  client: Sink;
+  output: (stages: readonly Stage[]) => BuildOutput;
   signal: AbortSignal;
   wantsAux: boolean;
 }>;
@@ -35,7 +35,7 @@ export class Build {
   readonly engine: Engine;
   readonly options: BuildOptions;
   readonly plan: Plan;
-  readonly context: BuildContext | undefined;
+  readonly context: () => Promise<BuildContext | undefined>;
   readonly folder: string;
   readonly wantsAux: boolean;
   readonly args: BuildArgs;
@@ -45,7 +45,6 @@ export class Build {
   readonly steps: number;
   readonly #failed = new AbortController();
   readonly #output: BuildOutput;
-  readonly #outputs: OrderedOutputs;
   readonly #stages: readonly Stage[];
   readonly #firstSteps: readonly number[];
   #stored = 0;
@@ -61,48 +60,53 @@ export class Build {
     this.context = request.context;
     this.folder = request.folder;
     this.wantsAux = request.wantsAux;
-    this.args = new BuildArgs(request.options.args);
+    this.args = new BuildArgs(request.options);
     this.signal = AbortSignal.any([request.signal, this.#failed.signal]);
     this.#stages = stagesNamed(request.plan.stages, request.options);
-    this.#output = new BuildOutput(request.client);
-    this.#outputs = new OrderedOutputs(request.client, request.folder, this.#stages.length);
+    this.#output = request.output(this.#stages);
     this.#firstSteps = firstStepsOf(this.#stages, request.plan.globalArgs.length + 1);
     this.steps = this.#firstSteps.at(-1)! + this.#stages.at(-1)!.steps.length;
   }
 
   /** Builds the last stage with those that it needs, and gives the image its names. */
-  async run(): Promise<Image> {
+  async run(): Promise<{ image: Image; told: readonly (string | undefined)[] }> {
     const { warnings } = this.plan;
-    if (warnings.length > 0) this.#output.errorText(`${warnings.join('\n')}\n`);
+    if (warnings.length > 0) this.#output.whole.errorText(`${warnings.join('\n')}\n`);
     this.#takeGlobalArgs();
     this.#globals = variablesOf(this.args.globals());
     const last = this.#stages.length - 1;
     this.#skipUnneeded(last);
     try {
-      const { image } = await this.#stage(last);
-      await this.#outputs.settled();
+      const { image, told } = await this.#stage(last);
+      await this.#output.settled();
       if (image === undefined) throw new EngineError('failed', 'No image was generated. Is your Dockerfile empty?');
       this.#tellUnusedArgs();
-      this.#output.text(`Successfully built ${shortId(image.id.replace('sha256:', ''))}\n`);
+      this.#output.whole.note(`Successfully built ${shortId(image.id.replace('sha256:', ''))}\n`);
       for (const name of this.options.names) {
         giveName(this.engine, image.id, name);
-        this.#output.text(`Successfully tagged ${familiarReference(name)}\n`);
+        this.#output.whole.note(`Successfully tagged ${familiarReference(name)}\n`);
       }
-      return image;
+      return { image, told };
     } catch (error) {
       this.#failed.abort(error);
       await Promise.allSettled(this.#running.values()); // no work goes on after the answer
-      await Promise.allSettled([this.#outputs.settled()]);
+      await Promise.allSettled([this.#output.settled()]);
       throw error;
     }
   }
 
+  /** The stage of this name in front of another one. */
+  earlierStage(name: string, { index }: StageState): Promise<StageState> | undefined {
+    const found = this.#stages.findLastIndex(
+      ({ from }, at) => at < index && from.name !== '' && from.name === name.toLowerCase(),
+    );
+    return found < 0 ? undefined : this.#stage(found);
+  }
+
   /** The image of a FROM: that of an earlier stage, or one of the store or a registry. */
   async imageOf(name: string, state: StageState, platform?: Platform): Promise<Image | undefined> {
-    const index = this.#stages.findLastIndex(
-      ({ from }, at) => at < state.index && from.name !== '' && from.name === name.toLowerCase(),
-    );
-    if (index >= 0) return (await this.#stage(index)).image;
+    const earlier = this.earlierStage(name, state);
+    if (earlier !== undefined) return (await earlier).image;
     const { credentials, pulls } = this.options;
     const { output } = state;
     return await baseImage(this.engine, name, { pulls, credentials, output, signal: this.signal, platform });
@@ -153,12 +157,12 @@ export class Build {
   }
 
   async #build(index: number): Promise<StageState> {
-    const state = new StageState(this, index, this.#outputs.at(index));
+    const state = new StageState(this, index, this.#output.stage(index));
     try {
       await buildStage(state, this.#stages[index]!, this.#firstSteps[index]!);
       return state;
     } finally {
-      this.#outputs.end(index);
+      this.#output.endStage(index);
     }
   }
 
@@ -184,13 +188,13 @@ export class Build {
   #skipUnneeded(last: number): void {
     const needed = new Set([last]);
     for (const index of needed) for (const each of this.#neededBy(index)) needed.add(each);
-    for (const index of this.#stages.keys()) if (!needed.has(index)) this.#outputs.end(index);
+    for (const index of this.#stages.keys()) if (!needed.has(index)) this.#output.endStage(index);
   }
 
   #takeGlobalArgs(): void {
-    for (const [index, { code, args }] of this.plan.globalArgs.entries()) {
-      this.#output.text(`Step ${index + 1}/${this.steps} : ${code}`);
-      this.#output.text('\n');
+    for (const [index, instruction] of this.plan.globalArgs.entries()) {
+      const { code, args } = instruction;
+      this.#output.whole.beginStep({ number: index + 1, count: this.steps, instruction, code });
       const budget = new ExpansionBudget();
       for (const { name, value } of args) {
         const expand = (word: string): string => expandWord(word, this.args.values, this.plan.escape, budget);
@@ -204,7 +208,7 @@ export class Build {
     const asked = new Set(steps.flatMap((step) => (step.kind === 'arg' ? step.args.map(({ name }) => name) : [])));
     const unused = unusedArgs(this.options.args, asked);
     if (unused.length === 0) return;
-    this.#output.text(`[Warning] One or more build-args [${unused.join(' ')}] were not consumed\n`);
+    this.#output.whole.warn(`[Warning] One or more build-args [${unused.join(' ')}] were not consumed\n`);
   }
 }
 

@@ -14,6 +14,11 @@ import type { GivenArgs } from './build-args.ts';
 import type { BuildQuery } from './schema.ts';
 import { secretsIn, type Secrets } from './secrets.ts';
 
+/** The credentials for a registry, by its name. */
+export type CredentialsByHost = Readonly<{
+  get: (host: string) => Credentials | undefined | Promise<Credentials | undefined>;
+}>;
+
 /** The options of a build, checked. */
 export type BuildOptions = Readonly<{
   names: readonly Reference[];
@@ -22,12 +27,16 @@ export type BuildOptions = Readonly<{
   remote: string;
   isQuiet: boolean;
   usesCache: boolean;
+  /** Stages that do not use it either, by their names in lower case. */
+  uncachedStages: ReadonlySet<string>;
   /** Images are pulled even if they exist here. */
   pulls: boolean;
   /** The containers of steps are removed after a success; `always`: also after a failure. */
   removes: boolean;
   removesAlways: boolean;
   args: GivenArgs;
+  /** Arguments that every file has: of the platform. */
+  automaticArgs: Readonly<Record<string, string>>;
   labels: Readonly<Record<string, string>>;
   target: string;
   /** Platform of base images; that of a FROM goes before it. */
@@ -36,7 +45,7 @@ export type BuildOptions = Readonly<{
   /** Settings of each step's container. */
   hostConfig: HostConfigBody;
   /** By the name of the registry. */
-  credentials: ReadonlyMap<string, Credentials>;
+  credentials: CredentialsByHost;
   /** For `RUN --mount=type=secret`. */
   secrets: Secrets;
 }>;
@@ -62,9 +71,11 @@ export function buildOptions(query: BuildQuery, headers: Headers): BuildOptions 
     remote: query.remote ?? '',
     isQuiet: query.q ?? false,
     usesCache: query.nocache !== true,
+    uncachedStages: new Set(),
     pulls: query.pull ?? false,
     removes: query.forcerm === true || query.rm !== false,
     removesAlways: query.forcerm ?? false,
+    automaticArgs: {},
     args: textMap(query.buildargs, 'build args', true),
     labels: textMap(query.labels, 'labels', false) as Readonly<Record<string, string>>,
     target: query.target ?? '',

@@ -2,16 +2,18 @@ import { join } from 'node:path';
 
 import type { Progress } from '../images/progress.ts';
 import { HeldLines, HeldRoom } from './held-lines.ts';
-import { BuildOutput, type Sink } from './output.ts';
+import { LineOutput, type BuildOutput, type Sink, type StageOutput } from './output.ts';
 
 /** Several outputs in a fixed order: the first one that has not ended is passed on at once, the others wait. */
-export class OrderedOutputs {
+export class OrderedOutputs implements BuildOutput {
+  readonly whole: StageOutput;
   readonly #outputs: readonly OneOutput[];
   readonly #ended: boolean[];
   #first = 0;
 
   /** `folder`: for the lines that wait. */
   constructor(client: Sink, folder: string, count: number) {
+    this.whole = new LineOutput(client);
     const room = new HeldRoom();
     this.#outputs = Array.from(
       { length: count },
@@ -21,23 +23,20 @@ export class OrderedOutputs {
     this.#outputs[0]?.release(undefined);
   }
 
-  at(index: number): BuildOutput {
-    return new BuildOutput(this.#outputs[index]!);
-  }
+  readonly stage = (index: number): StageOutput => new LineOutput(this.#outputs[index]!);
 
-  end(index: number): void {
+  readonly endStage = (index: number): void => {
     this.#ended[index] = true;
     while (this.#ended[this.#first] === true) {
       const ended = this.#outputs[this.#first]!;
       this.#first += 1;
       this.#outputs[this.#first]?.release(ended);
     }
-  }
+  };
 
-  /** Waits until the client has all outputs that have ended. */
-  async settled(): Promise<void> {
+  readonly settled = async (): Promise<void> => {
     for (const output of this.#outputs) await output.taken();
-  }
+  };
 }
 
 class OneOutput implements Pick<Sink, 'report' | 'taken'> {

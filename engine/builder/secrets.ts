@@ -7,7 +7,7 @@ import { EngineError } from '../lib/errors.ts';
 import { newId, shortId } from '../lib/ids.ts';
 
 /** By their ids. */
-export type Secrets = ReadonlyMap<string, Buffer>;
+export type Secrets = Readonly<{ get: (id: string) => Buffer | undefined | Promise<Buffer | undefined> }>;
 type Needs = { config: Pick<Config, 'execRoot'> };
 type Owner = Readonly<{ uid: number; gid: number; mode: number }>;
 

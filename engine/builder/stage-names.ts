@@ -23,6 +23,7 @@ export function stagesNamed(stages: readonly Stage[], { target, labels }: BuildO
       isLiteral: true,
       code: `LABEL ${name}=${value}`,
       number: 0,
+      end: 0,
     }));
   return [...chosen.slice(0, -1), { ...chosen.at(-1)!, steps: [...chosen.at(-1)!.steps, ...added] }];
 }

@@ -2,21 +2,21 @@ import { applySetting, commandLine, shellOf, type Settings } from '../buildfile/
 import { expandStep } from '../buildfile/expansion/expand-instruction.ts';
 import { expandToWords, expandWord, variablesOf } from '../buildfile/expansion/expand.ts';
 import { ExpansionBudget } from '../buildfile/expansion/expansion-budget.ts';
-import { isSetting, type Setting, type Step } from '../buildfile/instruction.ts';
+import { isSetting, type Instruction, type Setting, type Step } from '../buildfile/instruction.ts';
 import { readTrigger } from '../buildfile/read-instruction.ts';
 import type { Stage } from '../buildfile/stages.ts';
 import { parsePlatform } from '../images/configuration/platform.ts';
 import type { Image } from '../images/store.ts';
+import { append } from '../lib/append.ts';
 import { Slices } from '../lib/concurrency/slices.ts';
 import { EngineError } from '../lib/errors.ts';
-import { shortId } from '../lib/ids.ts';
 import { measure } from '../lib/measures.ts';
 import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../records/run-config.ts';
 import type { BuildArgs } from './build-args.ts';
 import type { Build } from './build.ts';
 import { CacheSources } from './cache/cache-sources.ts';
 import { StepCache } from './cache/cache.ts';
-import type { BuildOutput } from './output.ts';
+import type { StageOutput } from './output.ts';
 import { copyStep } from './steps/copy-step.ts';
 import { runStep } from './steps/run-step.ts';
 import { settingStep, workingDirectoryStep } from './steps/setting-step.ts';
@@ -27,23 +27,29 @@ const DEFAULT_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 export class StageState {
   readonly build: Build;
   readonly index: number;
-  readonly output: BuildOutput;
+  readonly output: StageOutput;
   readonly args: BuildArgs;
   readonly cache: StepCache;
   settings: Settings = { config: EMPTY_CONFIG, maintainer: '', hasCommand: false };
   /** Undefined for `FROM scratch`. */
   image: Image | undefined;
+  /**
+   * The steps of this file so far as BuildKit's histories tell them, one for each line of the image's own history; undefined
+   * for one that they leave out.
+   */
+  readonly told: (string | undefined)[] = [];
   /** The files and volumes that `checkVolumes` has found to agree. */
   checkedVolumes = '';
 
-  constructor(build: Build, index: number, output: BuildOutput) {
+  constructor(build: Build, index: number, output: StageOutput) {
     this.build = build;
     this.index = index;
     this.output = output;
     this.args = build.args.forStage();
-    const { usesCache, cacheFrom } = build.options;
+    const { usesCache, uncachedStages, cacheFrom } = build.options;
+    const isOff = !usesCache || uncachedStages.has(build.plan.stages[index]!.from.name);
     const sources = cacheFrom.length === 0 ? undefined : new CacheSources(build.engine, cacheFrom);
-    this.cache = new StepCache(build.engine.images, { isOff: !usesCache, sources });
+    this.cache = new StepCache(build.engine.images, { isOff, sources });
   }
 
   get config(): RunConfig {
@@ -65,7 +71,7 @@ export class StageState {
   takeFromCache(config: RunConfig): boolean {
     const found = this.cache.find(this.image, config);
     if (found === undefined) return false;
-    this.output.text(' ---> Using cache\n');
+    this.output.useCache();
     this.goOn(found);
     return true;
   }
@@ -74,27 +80,31 @@ export class StageState {
 /** Builds a stage from its FROM to its last step. `firstStep` is the number of its FROM. */
 export async function buildStage(state: StageState, stage: Stage, firstStep: number): Promise<void> {
   const { build, output } = state;
-  tellStep(state, firstStep, stage.from.code);
-  await begin(state, stage);
-  output.text(` ---> ${shownId(state.image)}\n`);
+  await shownStep(state, firstStep, stage.from, async () => await begin(state, stage));
   const slices = new Slices(build.signal);
   for (const [index, step] of stage.steps.entries()) {
     build.signal.throwIfAborted();
     if (slices.isOver) await slices.pause();
-    tellStep(state, firstStep + 1 + index, step.code);
-    await takeStep(state, step);
-    output.text(` ---> ${shownId(state.image)}\n`);
+    await shownStep(state, firstStep + 1 + index, step, async () => await takeStep(state, step));
   }
   if (build.wantsAux && state.image !== undefined) output.report({ aux: { ID: state.image.id } });
 }
 
-function tellStep({ build, output }: StageState, number: number, code: string): void {
-  output.text(`Step ${number}/${build.steps} : ${code}`);
-  output.text('\n');
-}
-
-function shownId(image: Image | undefined): string {
-  return image === undefined ? '' : shortId(image.id.replace('sha256:', ''));
+async function shownStep(
+  state: StageState,
+  number: number,
+  instruction: Instruction,
+  take: () => Promise<void>,
+): Promise<void> {
+  const { build, output } = state;
+  output.beginStep({ number, count: build.steps, instruction, code: instruction.code });
+  try {
+    await take();
+  } catch (error) {
+    output.failStep(error);
+    throw error;
+  }
+  output.endStep(state.image);
 }
 
 async function begin(state: StageState, { from }: Stage): Promise<void> {
@@ -104,6 +114,8 @@ async function begin(state: StageState, { from }: Stage): Promise<void> {
   const name = expand(from.base);
   if (name === '') throw new EngineError('invalid', `base name (${from.base}) should not be blank`);
   const platform = parsePlatform(expand(from.platform)) ?? build.options.platform;
+  const earlier = build.earlierStage(name, state);
+  if (earlier !== undefined) append(state.told, (await earlier).told);
   const image = name === 'scratch' ? undefined : await build.imageOf(name, state, platform);
   const inherited = image === undefined ? EMPTY_CONFIG : runConfigOf(image.wireConfig);
   const env = inherited.Env ?? [];
@@ -123,7 +135,7 @@ async function begin(state: StageState, { from }: Stage): Promise<void> {
 async function takeTriggers(state: StageState, triggers: readonly string[]): Promise<void> {
   if (triggers.length === 0) return;
   state.settings = { ...state.settings, config: { ...state.config, OnBuild: null } };
-  state.output.text(`# Executing ${triggers.length} build trigger${triggers.length > 1 ? 's' : ''}\n`);
+  state.output.note(`# Executing ${triggers.length} build trigger${triggers.length > 1 ? 's' : ''}\n`);
   const slices = new Slices(state.build.signal);
   for (const trigger of triggers) {
     if (slices.isOver) await slices.pause();
@@ -152,6 +164,7 @@ async function take(state: StageState, step: Step): Promise<void> {
       for (const { name, value } of expanded.args) state.args.add(name, value);
       const shown = expanded.args.map(({ name, value }) => (value === undefined ? name : `${name}=${value}`));
       await settingStep(state, `ARG ${shown.join(' ')}`);
+      state.told.push(`ARG ${shown.join(' ')}`);
       return;
     }
     case 'run':
@@ -166,10 +179,11 @@ async function take(state: StageState, step: Step): Promise<void> {
 
 async function takeSetting(state: StageState, step: Setting, toWords: (word: string) => string[]): Promise<void> {
   const { settings, comment, note } = applySetting(state.settings, step, toWords);
-  if (note !== undefined) state.output.text(`${note}\n`);
+  if (note !== undefined) state.output.note(`${note}\n`);
   state.settings = step.kind === 'healthcheck' ? withEarlierCheck(settings, state.config) : settings;
   if (step.kind === 'workdir') await workingDirectoryStep(state, comment);
   else await settingStep(state, comment);
+  state.told.push(step.kind === 'label' && step.isLiteral ? undefined : comment);
 }
 
 /** As in docker, a new check inherits missing fields from the one before. */

@@ -6,8 +6,8 @@ import type { MountOption } from './mount-option.ts';
 export type CommandWords = Readonly<{ words: readonly string[]; isForShell: boolean }>;
 export type Pair = Readonly<{ name: string; value: string }>;
 
-/** Text of an instruction, and the line of its beginning. */
-type Written = Readonly<{ code: string; number: number }>;
+/** Text of an instruction, and its first and last line. */
+type Written = Readonly<{ code: string; number: number; end: number }>;
 
 export type From = Written & Readonly<{ kind: 'from'; base: string; name: string; platform: string }>;
 

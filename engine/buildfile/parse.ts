@@ -17,8 +17,9 @@ export type Line = Readonly<{
   heredocs: readonly Heredoc[];
   /** The whole instruction, its lines joined. */
   original: string;
-  /** Number of its first line, from 1. */
+  /** Numbers of its first and last line, from 1. */
   number: number;
+  end: number;
 }>;
 
 export type ParsedFile = Readonly<{
@@ -56,7 +57,8 @@ export function* parseInSteps(text: string): Generator<void, ParsedFile> {
     if (whole.text === '') continue;
     if (whole.hasEmptyLine) warnings.push(`[WARNING]: Empty continuation line found in:\n    ${whole.text}`);
     refuseAbove(MAX_INSTRUCTIONS, lines.length + 1, 'the file', 'instructions');
-    lines.push(withHeredocs(parseLine(whole.text, directives.escape, start), source, directives.escape));
+    const line = withHeredocs(parseLine(whole.text, directives.escape, start), source, directives.escape);
+    lines.push({ ...line, end: source.number });
   }
   if (lines.length === 0) throw new EngineError('invalid', 'file with no instructions');
   if (warnings.length > 0) {
@@ -68,7 +70,7 @@ export function* parseInSteps(text: string): Generator<void, ParsedFile> {
 /** Reads one instruction, such as a trigger of ONBUILD. */
 export function parseLine(text: string, escape: string, number: number): Line {
   const { keyword, flags, rest } = splitCommand(text);
-  return { keyword, flags, original: text, number, heredocs: [], isJson: false, ...argumentsOf(keyword, rest, escape) };
+  return { keyword, flags, original: text, number, end: number, heredocs: [], isJson: false, ...argumentsOf(keyword, rest, escape) };
 }
 
 class SourceLines implements FollowingLines {

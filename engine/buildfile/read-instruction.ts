@@ -11,7 +11,7 @@ const NETWORKS: readonly string[] = ['default', 'none', 'host'];
 
 /** Interprets an instruction. Throws `invalid`, also for an unknown one. */
 export function readInstruction(line: Line): Instruction {
-  const written = { code: line.original.trim(), number: line.number };
+  const written = { code: line.original.trim(), number: line.number, end: line.end };
   switch (line.keyword) {
     case 'from':
       return { ...written, ...fromOf(line) };
@@ -27,7 +27,7 @@ export function readInstruction(line: Line): Instruction {
   }
 }
 
-function settingOf(line: Line, written: { code: string; number: number }): Setting {
+function settingOf(line: Line, written: { code: string; number: number; end: number }): Setting {
   const { keyword, args, flags } = line;
   const name = keyword.toUpperCase();
   // Docker looks at flags after it has counted the arguments of these.
@@ -126,7 +126,7 @@ function argsOf({ args }: Line): Arg['args'] {
   });
 }
 
-function fromOf({ args, flags }: Line): Omit<From, 'code' | 'number'> {
+function fromOf({ args, flags }: Line): Omit<From, 'code' | 'number' | 'end'> {
   const isNamed = args.length === 3 && args[1]!.toLowerCase() === 'as';
   if (!isNamed && args.length !== 1) throw new EngineError('invalid', 'FROM requires either one or three arguments');
   const name = isNamed ? args[2]!.toLowerCase() : '';
@@ -138,7 +138,7 @@ function fromOf({ args, flags }: Line): Omit<From, 'code' | 'number'> {
   return { kind: 'from', base: args[0]!, name, platform: flag(read, 'platform') };
 }
 
-function copyOf(line: Line, kind: 'copy' | 'add'): Omit<Copy, 'code' | 'number'> {
+function copyOf(line: Line, kind: 'copy' | 'add'): Omit<Copy, 'code' | 'number' | 'end'> {
   const { args, heredocs } = line;
   if (args.length < 2) {
     const why = 'requires at least two arguments, but only one was provided. Destination could not be determined';
@@ -158,7 +158,7 @@ function copyOf(line: Line, kind: 'copy' | 'add'): Omit<Copy, 'code' | 'number'>
   };
 }
 
-function runOf(line: Line): Omit<Run, 'code' | 'number'> {
+function runOf(line: Line): Omit<Run, 'code' | 'number' | 'end'> {
   const flags = readFlags(line.flags, ['network', 'security'], ['mount']);
   const network = flag(flags, 'network') || 'default';
   if (!NETWORKS.includes(network)) throw new EngineError('invalid', `invalid network mode: ${network}`);

@@ -131,6 +131,8 @@ const TABLE = {
   'POST /plugins/{name}/set': { title: 'the settings of a plugin', slashes: true, since: '1.25' },
   'POST /plugins/{name}/upgrade': { title: 'upgrading a plugin', slashes: true, since: '1.26' },
   'POST /build/cancel': { title: 'canceling a build', since: '1.39' },
+  'POST /session': { title: 'the session of a build', since: '1.31', takesOver: 'asked', lasts: true },
+  'POST /grpc': { title: 'the builder', since: '1.39', takesOver: 'asked', lasts: true },
   'PUT /volumes/{name}': { title: 'the update of a cluster volume', since: '1.42' },
 } as const satisfies Readonly<Record<`${Method} /${string}`, Facts>>;
 

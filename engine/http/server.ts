@@ -39,8 +39,6 @@ type Incoming = { -readonly [Field in keyof ApiRequest]: ApiRequest[Field] } & {
 };
 
 const MAX_NAME_LENGTH = 64 * 1024; // more than the head of a request may have
-const BUILDKIT_PATHS = /^\/(session|grpc)(\?|$)/;
-const NO_BUILDKIT = 'BuildKit is not part of this engine: build with DOCKER_BUILDKIT=0, or with a builder of its own';
 /** The router's answer to a path that it cannot decode. */
 const UNREADABLE = null;
 
@@ -175,7 +173,6 @@ class ApiServer {
 
   #answerWithoutRoute({ url }: ApiRequest, reply: Reply): void {
     if (url.startsWith(UNCLEAN)) return void reply.code(301).headers({ location: url.slice(UNCLEAN.length) });
-    if (BUILDKIT_PATHS.test(url)) throw new EngineError('notFound', NO_BUILDKIT);
     if (!url.startsWith(UNSUPPORTED)) throw new EngineError('notFound', 'page not found');
     const [written = ''] = url.slice(UNSUPPORTED.length).split('?');
     refuse(reply.code(400), versionRefusal(written, this.#versions), false);

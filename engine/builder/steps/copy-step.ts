@@ -32,6 +32,8 @@ export async function copyStep(state: StageState, step: Copy, expand: (text: str
   }
   const flags = [step.chown && `--chown=${step.chown}`, step.chmod && `--chmod=${step.chmod}`].filter(Boolean);
   const config = state.withComment(`#(nop) ${name} ${flags.join(' ')}${sumOfAll(found)} in ${step.destination} `);
+  const names = [...step.sources, ...step.heredocs.map((each) => each.name), step.destination];
+  state.told.push(`${[name, ...flags, ...names].join(' ')} # buildkit`);
   if (state.takeFromCache(config)) return;
   const { engine } = build;
   const works = await Promise.all(
@@ -104,7 +106,7 @@ async function filesOf(
   const extracts = step.kind === 'add';
   if (words.some(isUrl)) throw new EngineError('invalid', "source can't be a URL for COPY");
   if (step.from === '') {
-    const { context } = build;
+    const context = await build.context();
     if (context === undefined) throw new EngineError('invalid', 'missing build context');
     const root = async (): Promise<string> => {
       await context.extract();

@@ -8,7 +8,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { newId, shortId } from '../../lib/ids.ts';
 import { decodePercent } from '../../lib/notations/percent.ts';
 import type { Build } from '../build.ts';
-import type { BuildOutput } from '../output.ts';
+import type { StageOutput } from '../output.ts';
 
 type Downloaded = Readonly<{ root: () => Promise<string>; found: readonly SourceFound[]; extracts: boolean }>;
 
@@ -20,7 +20,7 @@ const MAX_SHOWN_LENGTH = 200;
 /** A file of a web server, under the last part of its address, in a folder of its own. It is never extracted. */
 export async function downloaded(
   { engine, folder, signal }: Build,
-  output: BuildOutput,
+  output: StageOutput,
   url: string,
   destination: string,
 ): Promise<Downloaded> {
@@ -34,7 +34,7 @@ export async function downloaded(
   }
   const file = join(root, name ?? UNNAMED);
   await engine.archives.receive(body, file);
-  output.text('\n');
+  output.note('\n');
   const modified = Date.parse(headers['last-modified'] ?? '');
   await utimes(file, 0, Number.isNaN(modified) ? 0 : modified / 1000);
   if (!(await stat(file)).isFile()) throw new EngineError('failed', `${url} is not a file`);

@@ -71,7 +71,7 @@ async function mountOf(
     case 'cache':
       return { sum: '', make: async () => await cacheFolder(state, option, target, resources) };
     case 'secret':
-      return secretMount(state, option, target, resources);
+      return await secretMount(state, option, target, resources);
     case 'bind':
       return await boundFiles(state, option, target, resources);
   }
@@ -82,13 +82,13 @@ function bind(source: string, target: string, isReadOnly: boolean): Spec {
 }
 
 /** A missing secret is left out unless it is required. Its content does not count for the cache, as in BuildKit. */
-function secretMount(
+async function secretMount(
   { build }: StageState,
   { id, isRequired, uid, gid, mode = 0o400 }: MountOption,
   target: string,
   resources: AsyncDisposableStack,
-): OneMount | undefined {
-  const content = build.options.secrets.get(id);
+): Promise<OneMount | undefined> {
+  const content = await build.options.secrets.get(id);
   if (content !== undefined) {
     const make = async (): Promise<Spec> => {
       const { path } = resources.use(await secretFile(build.engine, content, { uid, gid, mode }));
@@ -152,7 +152,7 @@ async function boundFiles(
     };
     return { sum: `,from=${image.id}${inner}`, make };
   }
-  const { context } = build;
+  const context = await build.context();
   if (context === undefined) throw new EngineError('invalid', 'missing build context');
   const found = await runInSlices(findSourcesInSteps(context.tree, [inner]), build.signal);
   const make = async (): Promise<Spec> => {

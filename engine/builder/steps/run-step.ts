@@ -15,7 +15,7 @@ import { commitLayer } from '../../layers/commit.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { shortId } from '../../lib/ids.ts';
 import { EMPTY_CONFIG } from '../../records/run-config.ts';
-import type { BuildOutput } from '../output.ts';
+import type { StageOutput } from '../output.ts';
 import type { StageState } from '../stage.ts';
 import { runMounts } from './run-mounts.ts';
 import { runScript } from './run-script.ts';
@@ -31,6 +31,7 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
   const visible = state.args.visible(config.Env ?? []);
   const hasMore = visible.length > 0 || mounts.sums.length > 0;
   const recorded = [...state.args.recorded(visible), ...mounts.sums];
+  state.told.push(toldRun(state.args.recorded(visible), words));
   const known = { ...config, Cmd: hasMore ? [`|${recorded.length}`, ...recorded, ...words] : words, Entrypoint: null };
   if (state.takeFromCache(known)) return;
   const specs = await mounts.prepare();
@@ -62,6 +63,11 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
   else keep(state, id);
 }
 
+function toldRun(args: readonly string[], words: readonly string[]): string {
+  const recorded = args.length > 0 ? [`|${args.length}`, ...args] : [];
+  return `RUN ${[...recorded, ...words].join(' ')} # buildkit`;
+}
+
 /** A container needs an image: before the first layer an empty one, for the time of the step. */
 function imageOf({ image, build: { engine } }: StageState, resources: AsyncDisposableStack): string {
   if (image !== undefined) return image.id;
@@ -82,13 +88,13 @@ async function runContainer(
   signal.throwIfAborted();
   const { container, warnings } = await createContainer(engine, body, undefined, { ofBuild: true });
   const { id } = container;
-  for (const warning of warnings) state.output.text(` ---> [Warning] ${warning}\n`);
-  state.output.text(` ---> Running in ${shortId(id)}\n`);
+  for (const warning of warnings) state.output.warn(` ---> [Warning] ${warning}\n`);
+  state.output.note(` ---> Running in ${shortId(id)}\n`);
   try {
     const exitCode = await exitCodeOfRun(state, id);
     if (exitCode === 0) return id;
     const command = (words.length > 0 ? words : (container.config.Cmd ?? [])).join(' ');
-    throw new StepFailed(`The command '${command}' returned a non-zero code: ${exitCode}`, exitCode);
+    throw new StepFailed(command, exitCode);
   } catch (error) {
     if (signal.aborted) await removeContainer(engine, id, { force: true, volumes: true });
     else if (options.removesAlways) await tellRemoval(state, id);
@@ -132,7 +138,7 @@ async function exitCodeOfRun({ build, output }: StageState, id: string): Promise
 
 async function tellRemoval({ build, output }: StageState, id: string): Promise<void> {
   await removeContainer(build.engine, id, { force: true, volumes: true });
-  output.text(`Removing intermediate container ${shortId(id)}\n`);
+  output.note(`Removing intermediate container ${shortId(id)}\n`);
 }
 
 /** From now on it is an ordinary container. */
@@ -145,9 +151,9 @@ function keep({ build }: StageState, id: string): void {
 class OutputClient extends Duplex {
   readonly #frames: FrameDecoder;
   readonly #texts = { out: new StringDecoder('utf8'), err: new StringDecoder('utf8') };
-  readonly #output: BuildOutput;
+  readonly #output: StageOutput;
 
-  constructor(output: BuildOutput) {
+  constructor(output: StageOutput) {
     super({ allowHalfOpen: true });
     this.#output = output;
     this.#frames = new FrameDecoder((type, payload) => {

@@ -57,7 +57,7 @@ async function tellContainer(state: StageState, config: RunConfig): Promise<stri
   const isKept = !options.removes && state.image !== undefined;
   const id = isKept ? await keptContainer(state, config) : newId();
   engine.log.debug({ container: id }, 'a step of a build');
-  state.output.text(` ---> Running in ${shortId(id)}\n`);
+  state.output.note(` ---> Running in ${shortId(id)}\n`);
   return id;
 }
 
@@ -70,7 +70,7 @@ async function keptContainer({ build, image }: StageState, config: RunConfig): P
 }
 
 function tellRemoval({ build, output }: StageState, id: string): void {
-  if (build.options.removes) output.text(`Removing intermediate container ${shortId(id)}\n`);
+  if (build.options.removes) output.note(`Removing intermediate container ${shortId(id)}\n`);
 }
 
 /** A container's settings as docker shows them for a step: completed from its image. */

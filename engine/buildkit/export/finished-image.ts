@@ -1,0 +1,57 @@
+import type { Engine } from '../../engine.ts';
+import type { Image } from '../../images/store.ts';
+import { sha256 } from '../../layers/chain-id.ts';
+import { runConfigOf } from '../../records/run-config.ts';
+
+type Needs = Pick<Engine, 'images'>;
+type Json = Readonly<Record<string, unknown>>;
+type StepImage = Readonly<{
+  architecture: string;
+  variant?: string;
+  os: string;
+  author?: string;
+  created: string;
+  rootfs: Json;
+  history?: readonly Json[];
+}>;
+
+const COMMENT = 'buildkit.dockerfile.v0';
+
+/**
+ * Stores the result of a build as BuildKit writes it: without the containers of the steps, and with its own lines in the
+ * history. It has the same id for the same steps.
+ */
+export function finishedImage(engine: Needs, step: Image, told: readonly (string | undefined)[]): Image {
+  const { architecture, variant, os, author, created, rootfs, history = [] } = JSON.parse(
+    engine.images.jsonOf(step.id),
+  ) as StepImage;
+  const own = history.length - told.length;
+  const lines = told.flatMap((text, index) => {
+    const { created: at, empty_layer: isEmpty } = history[own + index]!;
+    return text === undefined ? [] : [{ created: at, created_by: text, comment: COMMENT, ...(isEmpty === true && { empty_layer: true }) }];
+  });
+  const json = JSON.stringify({
+    ...(author !== undefined && { author }),
+    architecture,
+    config: settingsOf(step),
+    created,
+    history: [...history.slice(0, own), ...lines],
+    os,
+    rootfs,
+    ...(variant !== undefined && { variant }),
+  });
+  return engine.images.insert(sha256(json), json, ({ id }) => engine.images.setBuiltHere(id, step.id));
+}
+
+/** The settings that are set; nothing of the containers of steps. */
+function settingsOf({ wireConfig }: Image): Json {
+  const { User, ExposedPorts, Env, Entrypoint, Cmd, Volumes, WorkingDir, Labels, StopSignal, Healthcheck, OnBuild, Shell } =
+    runConfigOf(wireConfig);
+  const all = { User, ExposedPorts, Env, Entrypoint, Cmd, Volumes, WorkingDir, Labels, StopSignal, Healthcheck, OnBuild, Shell };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => !isEmpty(value)));
+}
+
+function isEmpty(value: unknown): boolean {
+  if (value === undefined || value === null || value === '') return true;
+  return typeof value === 'object' && Object.keys(value).length === 0;
+}

@@ -1,0 +1,112 @@
+import type { StatusResponse } from '../messages/control.ts';
+import type { Sent } from '../wire/message.ts';
+
+type Status = Sent<typeof StatusResponse>;
+type Vertex = NonNullable<Status['vertexes']>[number];
+
+/** Bytes of texts that wait for a client; a process waits above it. */
+const MAX_WAITING_BYTES = 256 * 1024;
+/** Bytes of texts that are kept while no client reads; the oldest go. */
+const MAX_KEPT_BYTES = 1024 * 1024;
+
+/** The progress of a build on its way to the clients that follow it. */
+export class StatusQueue {
+  readonly #vertexes = new Map<string, Vertex>();
+  readonly #readers = new Set<Waiting>();
+  /** For the first reader, which may come late. */
+  readonly #kept = new Waiting();
+  #isOver = false;
+
+  push(status: Status, bytes = 0): void {
+    for (const vertex of status.vertexes ?? []) this.#vertexes.set(vertex.digest!, vertex);
+    if (this.#readers.size === 0) {
+      this.#kept.add(status, bytes);
+      this.#kept.dropAbove(MAX_KEPT_BYTES);
+    }
+    for (const reader of this.#readers) reader.add(status, bytes);
+  }
+
+  /** Waits until all readers have taken what waits beyond the limit. */
+  async taken(): Promise<void> {
+    await Promise.all([...this.#readers].map(async (reader) => await reader.below(MAX_WAITING_BYTES)));
+  }
+
+  end(): void {
+    this.#isOver = true;
+    for (const reader of this.#readers) reader.wake();
+  }
+
+  /** From the beginning of the build to its end. */
+  async *read(signal: AbortSignal): AsyncGenerator<Status> {
+    const reader = new Waiting();
+    for (const [status, bytes] of this.#kept.take()) reader.add(status, bytes);
+    reader.add({ vertexes: [...this.#vertexes.values()] }, 0);
+    this.#readers.add(reader);
+    const wake = (): void => reader.wake();
+    signal.addEventListener('abort', wake, { once: true });
+    try {
+      while (!signal.aborted) {
+        const statuses = reader.take().map(([status]) => status);
+        if (statuses.length > 0) yield merged(statuses);
+        else if (this.#isOver) return;
+        else await reader.more();
+      }
+    } finally {
+      signal.removeEventListener('abort', wake);
+      this.#readers.delete(reader);
+      reader.wake();
+    }
+  }
+}
+
+class Waiting {
+  #statuses: [Status, number][] = [];
+  #bytes = 0;
+  #change = Promise.withResolvers<void>();
+  #isGone = false;
+
+  add(status: Status, bytes: number): void {
+    this.#statuses.push([status, bytes]);
+    this.#bytes += bytes;
+    this.#changed();
+  }
+
+  take(): [Status, number][] {
+    const all = this.#statuses;
+    this.#statuses = [];
+    this.#bytes = 0;
+    if (all.length > 0) this.#changed();
+    return all;
+  }
+
+  dropAbove(limit: number): void {
+    while (this.#bytes > limit) this.#bytes -= this.#statuses.shift()![1];
+  }
+
+  async more(): Promise<void> {
+    if (this.#statuses.length === 0) await this.#change.promise;
+  }
+
+  async below(limit: number): Promise<void> {
+    while (this.#bytes > limit && !this.#isGone) await this.#change.promise;
+  }
+
+  wake(): void {
+    this.#isGone = true;
+    this.#changed();
+  }
+
+  #changed(): void {
+    this.#change.resolve();
+    this.#change = Promise.withResolvers();
+  }
+}
+
+function merged(statuses: readonly Status[]): Status {
+  return {
+    vertexes: statuses.flatMap(({ vertexes = [] }) => vertexes),
+    statuses: statuses.flatMap((each) => each.statuses ?? []),
+    logs: statuses.flatMap(({ logs = [] }) => logs),
+    warnings: statuses.flatMap(({ warnings = [] }) => warnings),
+  };
+}

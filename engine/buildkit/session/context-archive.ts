@@ -1,0 +1,71 @@
+import { entryHeader, type NewEntry } from '../../layers/pack/tar-entry.ts';
+import type { EntryType } from '../../layers/tar/tar-header.ts';
+import { TAR_END, tarPadding } from '../../layers/tar/tar-write.ts';
+import { isPlain, type FileStat, type SyncedFile } from './file-sync.ts';
+
+/** Bits of a mode in Go. */
+const [FOLDER, LINK, DEVICE, PIPE, SOCKET, CHARACTERS] = [2 ** 31, 2 ** 27, 2 ** 26, 2 ** 25, 2 ** 24, 2 ** 21] as const;
+const [SET_USER, SET_GROUP, STICKY] = [2 ** 23, 2 ** 22, 2 ** 20] as const;
+/** Small pieces are sent together. */
+const CHUNK_BYTES = 256 * 1024;
+
+/** A client's files as an archive. Sockets are left out. */
+export async function* archiveOf(files: AsyncIterable<SyncedFile>): AsyncGenerator<Buffer> {
+  let pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of piecesOf(files)) {
+    pieces.push(piece);
+    bytes += piece.length;
+    if (bytes < CHUNK_BYTES) continue;
+    yield Buffer.concat(pieces, bytes);
+    [pieces, bytes] = [[], 0];
+  }
+  yield Buffer.concat([...pieces, TAR_END]);
+}
+
+async function* piecesOf(files: AsyncIterable<SyncedFile>): AsyncGenerator<Buffer> {
+  for await (const { stat, content } of files) {
+    const type = typeOf(stat);
+    if (type === undefined) continue;
+    const header = headerOf(stat, type);
+    yield entryHeader(header);
+    yield* content;
+    yield tarPadding(header.sizeBytes);
+  }
+}
+
+function typeOf({ mode, ...stat }: FileStat): EntryType | undefined {
+  const has = (bit: number): boolean => (mode & bit) !== 0;
+  if (has(FOLDER)) return 'directory';
+  if (has(LINK)) return 'symlink';
+  if (has(SOCKET)) return undefined;
+  if (has(PIPE)) return 'fifo';
+  if (has(DEVICE)) return has(CHARACTERS) ? 'charDevice' : 'blockDevice';
+  return stat.linkName === '' ? 'file' : 'link';
+}
+
+function headerOf(stat: FileStat, type: EntryType): NewEntry {
+  const { path, mode, uid, gid, size, modified, linkName, deviceMajor, deviceMinor, attributes } = stat;
+  return {
+    path: latin1(type === 'directory' ? `${path}/` : path),
+    type,
+    mode: permissions(mode),
+    uid,
+    gid,
+    sizeBytes: type === 'file' && isPlain(stat) ? size : 0,
+    mtimeSeconds: Number(modified / 1_000_000_000n),
+    linkPath: latin1(linkName),
+    major: deviceMajor,
+    minor: deviceMinor,
+    xattrs: [...attributes].map(([name, value]) => [latin1(name), Buffer.from(value)]),
+  };
+}
+
+function permissions(mode: number): number {
+  const special = [SET_USER, SET_GROUP, STICKY].reduce((sum, bit, index) => sum + ((mode & bit) === 0 ? 0 : 0o4000 >> index), 0);
+  return (mode & 0o777) | special;
+}
+
+function latin1(text: string): string {
+  return Buffer.from(text).toString('latin1');
+}

@@ -1,0 +1,154 @@
+import { EngineError } from '../../lib/errors.ts';
+import { Packet, PacketType, type Stat } from '../messages/file-sync.ts';
+import type { Received } from '../wire/message.ts';
+import type { Session } from './session.ts';
+
+const PATH = '/moby.filesync.v1.FileSync/DiffCopy';
+/** Memory of the stats that a client sends; each has some bytes besides its texts. */
+const [MAX_STATS_BYTES, STAT_BYTES] = [64 * 1024 * 1024, 250];
+/** Files under way at a time, besides the one that is read: all together at most so long. */
+const [MAX_AHEAD, MAX_AHEAD_BYTES] = [64, 4 * 1024 * 1024];
+/** The bits of a mode in Go that tell a type; plain files have none. */
+const TYPE_BITS = 0x8f28_0000;
+
+export type FileStat = NonNullable<Received<typeof Stat>>;
+/** A file or folder with its content, which must be read before the next one is asked for. */
+export type SyncedFile = Readonly<{ stat: FileStat; content: AsyncIterable<Buffer> }>;
+
+export type Wanted = Readonly<{
+  /** The name of the folder for the client. */
+  folder: string;
+  /** Only these paths; links are followed. Undefined: all. */
+  paths?: readonly string[];
+  /** Lines of an ignore file. */
+  excluded?: readonly string[];
+}>;
+
+/** Whether the entry is a plain file, which has a content. */
+export function isPlain(stat: FileStat): boolean {
+  return (stat.mode & TYPE_BITS) === 0;
+}
+
+/**
+ * The files of a client's folder, in the order of their paths. All their names come first; then their contents are asked
+ * for, some ahead.
+ */
+export async function* syncedFiles(session: Session, wanted: Wanted, signal: AbortSignal): AsyncGenerator<SyncedFile> {
+  using exchange = session.exchange(PATH, Packet, Packet, signal, headersOf(wanted));
+  const packets = exchange.responses[Symbol.asyncIterator]();
+  const next = async (): Promise<Received<typeof Packet>> => {
+    const { value, done } = await packets.next();
+    if (done === true) throw new EngineError('failed', 'the client ended the transfer of its files too early');
+    if (value.type === PacketType.ERROR) throw new EngineError('failed', `error from sender: ${Buffer.from(value.data)}`);
+    return value;
+  };
+  const stats = await statsFrom(next);
+  const files = new Files(stats, next, async (id) => await exchange.send({ type: PacketType.REQUEST, id }));
+  for (const [id, stat] of stats.entries()) {
+    yield { stat, content: isPlain(stat) && stat.linkName === '' ? files.read(id) : nothing() };
+  }
+  await exchange.send({ type: PacketType.FIN });
+  while ((await next()).type !== PacketType.FIN);
+  exchange.end();
+}
+
+async function* nothing(): AsyncGenerator<Buffer> {
+  // A folder, a link or a device has no content.
+}
+
+async function statsFrom(next: () => Promise<Received<typeof Packet>>): Promise<FileStat[]> {
+  const stats: FileStat[] = [];
+  let left = MAX_STATS_BYTES;
+  for (;;) {
+    const { type, stat } = await next();
+    if (type !== PacketType.STAT) continue;
+    if (stat === undefined) return stats;
+    left -= STAT_BYTES + stat.path.length + stat.linkName.length;
+    for (const [name, value] of stat.attributes) left -= name.length + value.length;
+    if (!Number.isSafeInteger(stat.size) || stat.size < 0) throw new EngineError('invalid', `${stat.path} has no valid size`);
+    if (left < 0) throw new EngineError('invalid', 'the context has too many entries: ignore files, or send fewer');
+    stats.push(stat);
+  }
+}
+
+/** The contents of files. The client sends those that it was asked for in any order, and some at the same time. */
+class Files {
+  readonly #stats: readonly FileStat[];
+  readonly #next: () => Promise<Received<typeof Packet>>;
+  readonly #request: (id: number) => Promise<void>;
+  /** Pieces that came before they were read, by the file; `isWhole` behind the last one. */
+  readonly #arrived = new Map<number, { pieces: Buffer[]; bytes: number; isWhole: boolean }>();
+  #requested = 0;
+  #bytesAhead = 0;
+
+  constructor(
+    stats: readonly FileStat[],
+    next: () => Promise<Received<typeof Packet>>,
+    request: (id: number) => Promise<void>,
+  ) {
+    this.#stats = stats;
+    this.#next = next;
+    this.#request = request;
+  }
+
+  /** Exactly as many bytes as its stat says. */
+  async *read(id: number): AsyncGenerator<Buffer> {
+    await this.#requestAhead(id);
+    const { path, size } = this.#stats[id]!;
+    const file = this.#arrived.get(id)!;
+    let left = size;
+    this.#bytesAhead -= size;
+    for (;;) {
+      for (const piece of file.pieces.splice(0)) {
+        file.bytes -= piece.length;
+        const taken = piece.subarray(0, left); // it has grown since
+        left -= taken.length;
+        if (taken.length > 0) yield taken;
+      }
+      if (file.isWhole) break;
+      await this.#takeNext(id);
+    }
+    this.#arrived.delete(id);
+    if (left > 0) throw new EngineError('invalid', `${path} became shorter while it was sent`);
+  }
+
+  async #requestAhead(first: number): Promise<void> {
+    for (this.#requested = Math.max(this.#requested, first); this.#requested < this.#stats.length; this.#requested += 1) {
+      const stat = this.#stats[this.#requested]!;
+      if (!isPlain(stat) || stat.linkName !== '') continue;
+      const isAhead = this.#requested > first;
+      if (isAhead && (this.#arrived.size >= MAX_AHEAD || this.#bytesAhead + stat.size > MAX_AHEAD_BYTES)) return;
+      this.#bytesAhead += stat.size;
+      this.#arrived.set(this.#requested, { pieces: [], bytes: 0, isWhole: false });
+      await this.#request(this.#requested);
+    }
+  }
+
+  async #takeNext(current: number): Promise<void> {
+    const { type, id, data } = await this.#next();
+    if (type !== PacketType.DATA) return;
+    const file = this.#arrived.get(id);
+    if (file === undefined || file.isWhole) throw new EngineError('invalid', 'the client sent a file that was not asked for');
+    if (data.length === 0) file.isWhole = true;
+    else if (id === current || file.bytes < this.#stats[id]!.size) {
+      file.pieces.push(Buffer.from(data)); // of its own: the frame is larger
+      file.bytes += data.length;
+    }
+  }
+}
+
+function headersOf({ folder, paths, excluded = [] }: Wanted): Record<string, string | readonly string[]> {
+  return {
+    'dir-name': folder,
+    ...encoded('followpaths', paths ?? []),
+    ...encoded('exclude-patterns', excluded),
+  };
+}
+
+/** Values beyond ASCII are escaped, and marked so. */
+function encoded(name: string, values: readonly string[]): Record<string, string | readonly string[]> {
+  if (values.length === 0) return {};
+  const isPlainText = values.every((value) => /^[\u0020-\u007e]*$/.test(value) && value === value.trim());
+  if (isPlainText) return { [name]: values };
+  return { [name]: values.map((value) => encodeURIComponent(value)), [`${name}-encoded`]: '1' };
+}

@@ -1,0 +1,87 @@
+import type { Duplex } from 'node:stream';
+
+import { Nothing } from '../messages/common.ts';
+import {
+  CheckAgentRequest,
+  CredentialsRequest,
+  CredentialsResponse,
+  GetSecretRequest,
+  GetSecretResponse,
+  HealthRequest,
+  HealthResponse,
+} from '../messages/session.ts';
+import { GrpcClient, type Exchange } from '../wire/client.ts';
+import type { Message } from '../wire/message.ts';
+import { GrpcError, StatusCode } from '../wire/status.ts';
+
+type Headers = Readonly<Record<string, string | readonly string[]>>;
+
+/** What a client serves for its builds: its files, secrets and credentials. */
+export class Session {
+  readonly id: string;
+  /** The same for later builds of the same folder; empty if the client names none. */
+  readonly sharedKey: string;
+  readonly closed: AbortSignal;
+  readonly #client: GrpcClient;
+  readonly #methods: ReadonlySet<string>;
+
+  /** `methods`: their paths. */
+  constructor(connection: Duplex, given: Readonly<{ id: string; sharedKey: string; methods: readonly string[] }>) {
+    this.id = given.id;
+    this.sharedKey = given.sharedKey;
+    this.#methods = new Set(given.methods.map((path) => path.toLowerCase()));
+    this.#client = new GrpcClient(connection);
+    this.closed = this.#client.closed;
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  supports(path: string): boolean {
+    return this.#methods.has(path.toLowerCase());
+  }
+
+  exchange<Request, Response>(
+    path: string,
+    request: Message<unknown, Request>,
+    response: Message<Response, never>,
+    signal: AbortSignal,
+    headers: Headers = {},
+  ): Exchange<Request, Response> {
+    if (!this.supports(path)) throw new GrpcError(StatusCode.UNIMPLEMENTED, `the client does not serve ${path.slice(1)}`);
+    return this.#client.exchange(path, request, response, signal, headers);
+  }
+
+  /** Undefined: the client has none. */
+  async credentials(host: string, signal: AbortSignal): Promise<{ username: string; secret: string } | undefined> {
+    const path = '/moby.filesync.v1.Auth/Credentials';
+    if (!this.supports(path)) return undefined;
+    return await this.#client.call(path, CredentialsRequest, CredentialsResponse, { host }, signal);
+  }
+
+  /** Undefined: the client has none with this id. */
+  async secret(id: string, signal: AbortSignal): Promise<Buffer | undefined> {
+    const path = '/moby.buildkit.secrets.v1.Secrets/GetSecret';
+    if (!this.supports(path)) return undefined;
+    try {
+      return Buffer.from((await this.#client.call(path, GetSecretRequest, GetSecretResponse, { id }, signal)).data);
+    } catch (error) {
+      if (error instanceof GrpcError && error.code === StatusCode.NOT_FOUND) return undefined;
+      throw error;
+    }
+  }
+
+  async hasAgent(id: string, signal: AbortSignal): Promise<boolean> {
+    const path = '/moby.sshforward.v1.SSH/CheckAgent';
+    if (!this.supports(path)) return false;
+    await this.#client.call(path, CheckAgentRequest, Nothing, { id }, signal);
+    return true;
+  }
+
+  /** Throws if the client does not answer. */
+  async check(signal: AbortSignal): Promise<void> {
+    const path = '/grpc.health.v1.Health/Check';
+    if (this.supports(path)) await this.#client.call(path, HealthRequest, HealthResponse, {}, signal);
+  }
+}

@@ -1,0 +1,30 @@
+import { AwaitedMap } from '../awaited-map.ts';
+import { GrpcError, StatusCode } from '../wire/status.ts';
+import type { Session } from './session.ts';
+
+/** A build may be asked for before its session is there. */
+const MAX_WAIT_MS = 15_000;
+const MAX_SESSIONS = 256;
+
+/** The sessions of clients, by their ids. */
+export class Sessions {
+  readonly #open = new AwaitedMap<Session>();
+
+  /** Throws for an id that is taken, and beyond the limit. */
+  refuse(id: string): void {
+    if (id === '') throw new GrpcError(StatusCode.INVALID_ARGUMENT, 'the session has no id');
+    if (this.#open.has(id)) throw new GrpcError(StatusCode.ALREADY_EXISTS, 'the session is already open');
+    if (this.#open.size >= MAX_SESSIONS) throw new GrpcError(StatusCode.RESOURCE_EXHAUSTED, 'too many sessions');
+  }
+
+  add(session: Session): void {
+    this.#open.set(session.id, session);
+    session.closed.addEventListener('abort', () => this.#open.delete(session.id), { once: true });
+  }
+
+  async find(id: string, signal: AbortSignal): Promise<Session> {
+    const session = await this.#open.find(id, MAX_WAIT_MS, signal);
+    if (session === undefined) throw new GrpcError(StatusCode.UNAVAILABLE, `no active session for ${JSON.stringify(id)}`);
+    return session;
+  }
+}

@@ -1,0 +1,54 @@
+import type { Http2Stream } from 'node:http2';
+import { once } from 'node:events';
+
+import { GrpcError, StatusCode } from './status.ts';
+
+/** A byte that tells compression, and four of the length. */
+const HEAD_BYTES = 5;
+/** As clients and servers of gRPC have it. */
+const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
+
+/** The messages of a stream, one after the other. Throws for a longer one, a compressed one, and one that is cut off. */
+export async function* messagesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
+  let pieces: Buffer[] = [];
+  let bytes = 0;
+  let wanted = HEAD_BYTES;
+  for await (const piece of stream) {
+    pieces.push(piece as Buffer);
+    bytes += piece.length;
+    if (bytes < wanted) continue;
+    let all = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, bytes);
+    while (all.length >= (wanted = bytesOfFirst(all))) {
+      yield all.subarray(HEAD_BYTES, wanted);
+      all = all.subarray(wanted);
+    }
+    pieces = [all];
+    bytes = all.length;
+  }
+  if (bytes > 0) throw new GrpcError(StatusCode.INTERNAL, 'the stream ends inside of a message');
+}
+
+/** The head and the message, or the head alone if it is not there yet. */
+function bytesOfFirst(all: Buffer): number {
+  if (all.length < HEAD_BYTES) return HEAD_BYTES;
+  if (all[0] !== 0) throw new GrpcError(StatusCode.UNIMPLEMENTED, 'compressed messages are not understood');
+  const length = all.readUInt32BE(1);
+  if (length > MAX_MESSAGE_BYTES) {
+    throw new GrpcError(StatusCode.RESOURCE_EXHAUSTED, `a message of ${length} bytes is longer than ${MAX_MESSAGE_BYTES}`);
+  }
+  return HEAD_BYTES + length;
+}
+
+/** Writes a message, and waits until the other side takes it. */
+export async function writeMessage(stream: Http2Stream, message: Uint8Array): Promise<void> {
+  const head = Buffer.alloc(HEAD_BYTES);
+  head.writeUInt32BE(message.length, 1);
+  if (stream.destroyed || stream.writableEnded) throw new GrpcError(StatusCode.CANCELLED, 'the stream has ended');
+  if (stream.write(Buffer.concat([head, message]))) return;
+  await Promise.race([once(stream, 'drain'), closed(stream)]);
+}
+
+async function closed(stream: Http2Stream): Promise<void> {
+  if (!stream.destroyed) await once(stream, 'close');
+  throw new GrpcError(StatusCode.CANCELLED, 'the stream has ended');
+}
