@@ -1,5 +1,5 @@
 /**
- * The docker command line and compose of Debian 13, unpacked into `build/clients`, which git ignores: the tests drive the
+ * The docker command line, compose and buildx of Debian 13, unpacked into `build/clients`, which git ignores: the tests drive the
  * newest version of the API by them. Nothing of the machine is changed.
  */
 import { execFileSync } from 'node:child_process';
@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 
 const FOLDER = join(dirname(import.meta.dirname), 'build', 'clients');
 const SUITE = 'trixie';
-const PACKAGES = ['docker-cli', 'docker-compose'];
+const PACKAGES = ['docker-cli', 'docker-compose', 'docker-buildx'];
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 const DEFAULT_MIRROR = 'http://deb.debian.org/debian';
 
@@ -18,7 +18,7 @@ export type NewerClients = Readonly<{ docker: string; plugins: string }>;
 export function newerClients(): NewerClients | undefined {
   const root = join(FOLDER, SUITE);
   const clients = { docker: join(root, 'usr/bin/docker'), plugins: join(root, 'usr/libexec/docker/cli-plugins') };
-  return existsSync(root) ? clients : undefined;
+  return existsSync(join(clients.plugins, 'docker-buildx')) ? clients : undefined;
 }
 
 /** Fetches and unpacks the packages once. Throws where they cannot be had. */
@@ -42,6 +42,7 @@ export function fetchNewerClients(): void {
   apt('download', ...PACKAGES);
   for (const name of readdirSync(work).filter((each) => each.endsWith('.deb')))
     execFileSync('dpkg-deb', ['-x', name, 'root'], { cwd: work });
+  rmSync(join(FOLDER, SUITE), { recursive: true, force: true }); // that of an older list of packages
   renameSync(join(work, 'root'), join(FOLDER, SUITE));
   rmSync(work, { recursive: true });
 }

@@ -71,6 +71,15 @@ export class BuildArgs {
     return PREDEFINED.includes(name) || (this.#isGlobal && Object.hasOwn(this.#given.automaticArgs, name));
   }
 
+  /** The names of the stage's own, in the order of the file. */
+  get declared(): string[] {
+    return [...this.#own.keys()];
+  }
+
+  valueOf(name: string): string | undefined {
+    return this.#valueOf(name, this.#own);
+  }
+
   #entries(values: Values): string[] {
     return [...new Set([...values.keys(), ...PREDEFINED])].flatMap((name) => {
       const value = this.#valueOf(name, values);

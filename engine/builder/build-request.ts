@@ -33,9 +33,16 @@ export async function buildFromRequest(engine: Engine, request: Request): Promis
   const { context, text, name } = await inputOf(engine, request, folder.path, undo);
   const plan = await planIn(name, text, signal);
   try {
-    const output = (stages: readonly Stage[]): OrderedOutputs =>
-      new OrderedOutputs(client, folder.path, stages.length);
-    const { image } = await new Build(engine, { options, plan, context: async () => await Promise.resolve(context), folder: folder.path, output, signal, wantsAux }).run();
+    const output = (stages: readonly Stage[]): OrderedOutputs => new OrderedOutputs(client, folder.path, stages.length);
+    const { image } = await new Build(engine, {
+      options,
+      plan,
+      context: async () => await Promise.resolve(context),
+      folder: folder.path,
+      output,
+      signal,
+      wantsAux,
+    }).run();
     return image;
   } catch (error) {
     count(signal.aborted ? 'build_canceled' : 'error_processing_commands_error');

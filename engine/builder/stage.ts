@@ -164,7 +164,10 @@ async function take(state: StageState, step: Step): Promise<void> {
       for (const { name, value } of expanded.args) state.args.add(name, value);
       const shown = expanded.args.map(({ name, value }) => (value === undefined ? name : `${name}=${value}`));
       await settingStep(state, `ARG ${shown.join(' ')}`);
-      state.told.push(`ARG ${shown.join(' ')}`);
+      const valued = expanded.args.map(({ name }) =>
+        [name, state.args.valueOf(name)].filter((part) => part !== undefined),
+      );
+      state.told.push(`ARG ${valued.map((parts) => parts.join('=')).join(' ')}`);
       return;
     }
     case 'run':
@@ -183,7 +186,18 @@ async function takeSetting(state: StageState, step: Setting, toWords: (word: str
   state.settings = step.kind === 'healthcheck' ? withEarlierCheck(settings, state.config) : settings;
   if (step.kind === 'workdir') await workingDirectoryStep(state, comment);
   else await settingStep(state, comment);
-  state.told.push(step.kind === 'label' && step.isLiteral ? undefined : comment);
+  state.told.push(toldSetting(step, comment, settings.config));
+}
+
+/** BuildKit leaves out the client's labels and the triggers, and writes some lines in another way. */
+function toldSetting(step: Setting, comment: string, { ExposedPorts = {} }: RunConfig): string | undefined {
+  if (step.kind === 'onbuild' || (step.kind === 'label' && step.isLiteral)) return undefined;
+  if (step.kind === 'expose') {
+    const ports = step.ports.map((port) => (port.includes('/') ? port : `${port}/tcp`));
+    return `EXPOSE [${ports.filter((port) => Object.hasOwn(ExposedPorts, port)).join(' ')}]`;
+  }
+  if (step.kind === 'healthcheck') return comment.replace(/ (\S+)\}$/, ' "0s" $1}');
+  return comment;
 }
 
 /** As in docker, a new check inherits missing fields from the one before. */

@@ -70,7 +70,16 @@ export function* parseInSteps(text: string): Generator<void, ParsedFile> {
 /** Reads one instruction, such as a trigger of ONBUILD. */
 export function parseLine(text: string, escape: string, number: number): Line {
   const { keyword, flags, rest } = splitCommand(text);
-  return { keyword, flags, original: text, number, end: number, heredocs: [], isJson: false, ...argumentsOf(keyword, rest, escape) };
+  return {
+    keyword,
+    flags,
+    original: text,
+    number,
+    end: number,
+    heredocs: [],
+    isJson: false,
+    ...argumentsOf(keyword, rest, escape),
+  };
 }
 
 class SourceLines implements FollowingLines {

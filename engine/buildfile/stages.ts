@@ -39,11 +39,24 @@ export function* planInSteps({ lines, escape, warnings }: ParsedFile): Generator
   return { globalArgs, stages, escape, warnings };
 }
 
+/** An instruction that cannot be read. */
+export class InstructionError extends EngineError {
+  /** Its first line, from 1. */
+  readonly number: number;
+  readonly reason: string;
+
+  constructor(number: number, reason: string) {
+    super('invalid', `dockerfile parse error line ${number}: ${reason}`);
+    this.number = number;
+    this.reason = reason;
+  }
+}
+
 function inLine<T>(number: number, read: () => T): T {
   try {
     return read();
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
-    throw new EngineError('invalid', `dockerfile parse error line ${number}: ${error.message}`);
+    throw new InstructionError(number, error.message);
   }
 }

@@ -16,7 +16,7 @@ export class BuildKit {
   readonly #server: GrpcServer;
 
   constructor(engine: Engine) {
-    const solves = new Solves();
+    const solves = new Solves(engine.clock);
     const methods = new Map([
       ...controlMethods(engine, this.#sessions, solves),
       ...bridgeMethods(engine, this.#sessions, solves),

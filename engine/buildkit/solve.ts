@@ -36,7 +36,8 @@ export class Solve {
 
   image(ref: string): Image {
     const image = this.#images.get(ref);
-    if (image === undefined) throw new GrpcError(StatusCode.NOT_FOUND, `the build has no result ${JSON.stringify(ref)}`);
+    if (image === undefined)
+      throw new GrpcError(StatusCode.NOT_FOUND, `the build has no result ${JSON.stringify(ref)}`);
     return image;
   }
 

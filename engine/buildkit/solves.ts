@@ -1,3 +1,4 @@
+import type { Clock } from '../lib/clock.ts';
 import { AwaitedMap } from './awaited-map.ts';
 import type { Solve } from './solve.ts';
 import { GrpcError, StatusCode } from './wire/status.ts';
@@ -11,6 +12,11 @@ const MAX_SOLVES = 256;
 /** The builds of all clients, by the refs that these have chosen. */
 export class Solves {
   readonly #solves = new AwaitedMap<Solve>();
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   /** Until the result is disposed. Throws for a ref that is taken, and beyond the limit. */
   add(ref: string, solve: Solve): Disposable {
@@ -21,7 +27,7 @@ export class Solves {
     return {
       [Symbol.dispose]: () => {
         solve.end();
-        setTimeout(() => this.#solves.delete(ref), KEPT_MS).unref();
+        this.#clock.after(KEPT_MS, () => this.#solves.delete(ref));
       },
     };
   }

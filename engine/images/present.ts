@@ -97,7 +97,7 @@ export function imageInspect(
     RepoTags: names.tags,
     RepoDigests: names.digests,
     Parent: image.parentId ?? '',
-    Comment: image.comment,
+    Comment: image.comment || (image.history.at(-1)?.comment ?? ''),
     Created: image.createdAt?.toString() ?? NEVER,
     Container: image.container,
     ContainerConfig: { ...EMPTY_CONFIG, ...image.wireContainerConfig },

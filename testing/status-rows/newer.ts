@@ -1,6 +1,6 @@
 import { TarWriter } from '../archives/tar-writer.ts';
 import { pluginConfig } from '../plugins/plugin-files.ts';
-import { filters, OF_MEMBERS, type StatusRows, unknown } from './row.ts';
+import { filters, OF_MEMBERS, type StatusRows, unknown, UPGRADE } from './row.ts';
 
 /** The archive of a plugin. */
 const plugin = new TarWriter()
@@ -15,6 +15,8 @@ const granted = [
   { Name: 'device', Value: ['/dev/null'] },
   { Name: 'capabilities', Value: ['CAP_SYS_ADMIN'] },
 ];
+
+const H2C = { Connection: 'Upgrade', Upgrade: 'h2c' };
 
 /** Endpoints of versions above 1.24. */
 export const newerRows = {
@@ -193,6 +195,24 @@ export const newerRows = {
     cases: [
       [400, 'no id', '/build/cancel'],
       [200, 'no such build', '/build/cancel?id=nope'],
+    ],
+  },
+  'POST /grpc': {
+    statuses: [101, 400, 500],
+    cases: [
+      [101, 'with an upgrade', '/grpc', { headers: H2C, type: '' }],
+      [400, 'without', '/grpc'],
+      [400, 'an upgrade to something else', '/grpc', { headers: UPGRADE }],
+      [400, 'it came with 1.39', '/v1.38/grpc', { headers: H2C }],
+    ],
+  },
+  'POST /session': {
+    statuses: [101, 400, 500],
+    cases: [
+      [101, 'with an upgrade', '/session', { headers: { ...H2C, 'X-Docker-Expose-Session-Uuid': 's' }, type: '' }],
+      [400, 'no id', '/session', { headers: H2C }],
+      [400, 'without an upgrade', '/session', { headers: { 'X-Docker-Expose-Session-Uuid': 's' } }],
+      [400, 'it came with 1.31', '/v1.30/session', { headers: H2C }],
     ],
   },
   'PUT /volumes/{name}': {

@@ -31,7 +31,12 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
   const visible = state.args.visible(config.Env ?? []);
   const hasMore = visible.length > 0 || mounts.sums.length > 0;
   const recorded = [...state.args.recorded(visible), ...mounts.sums];
-  state.told.push(toldRun(state.args.recorded(visible), words));
+  state.told.push(
+    toldRun(
+      state.args.declared.map((name) => `${name}=${state.args.valueOf(name) ?? ''}`),
+      words,
+    ),
+  );
   const known = { ...config, Cmd: hasMore ? [`|${recorded.length}`, ...recorded, ...words] : words, Entrypoint: null };
   if (state.takeFromCache(known)) return;
   const specs = await mounts.prepare();

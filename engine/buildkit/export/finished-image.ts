@@ -22,13 +22,21 @@ const COMMENT = 'buildkit.dockerfile.v0';
  * history. It has the same id for the same steps.
  */
 export function finishedImage(engine: Needs, step: Image, told: readonly (string | undefined)[]): Image {
-  const { architecture, variant, os, author, created, rootfs, history = [] } = JSON.parse(
-    engine.images.jsonOf(step.id),
-  ) as StepImage;
+  const {
+    architecture,
+    variant,
+    os,
+    author,
+    created,
+    rootfs,
+    history = [],
+  } = JSON.parse(engine.images.jsonOf(step.id)) as StepImage;
   const own = history.length - told.length;
   const lines = told.flatMap((text, index) => {
     const { created: at, empty_layer: isEmpty } = history[own + index]!;
-    return text === undefined ? [] : [{ created: at, created_by: text, comment: COMMENT, ...(isEmpty === true && { empty_layer: true }) }];
+    return text === undefined
+      ? []
+      : [{ created: at, created_by: text, comment: COMMENT, ...(isEmpty === true && { empty_layer: true }) }];
   });
   const json = JSON.stringify({
     ...(author !== undefined && { author }),
@@ -45,9 +53,34 @@ export function finishedImage(engine: Needs, step: Image, told: readonly (string
 
 /** The settings that are set; nothing of the containers of steps. */
 function settingsOf({ wireConfig }: Image): Json {
-  const { User, ExposedPorts, Env, Entrypoint, Cmd, Volumes, WorkingDir, Labels, StopSignal, Healthcheck, OnBuild, Shell } =
-    runConfigOf(wireConfig);
-  const all = { User, ExposedPorts, Env, Entrypoint, Cmd, Volumes, WorkingDir, Labels, StopSignal, Healthcheck, OnBuild, Shell };
+  const {
+    User,
+    ExposedPorts,
+    Env,
+    Entrypoint,
+    Cmd,
+    Volumes,
+    WorkingDir,
+    Labels,
+    StopSignal,
+    Healthcheck,
+    OnBuild,
+    Shell,
+  } = runConfigOf(wireConfig);
+  const all = {
+    User,
+    ExposedPorts,
+    Env,
+    Entrypoint,
+    Cmd,
+    Volumes,
+    WorkingDir,
+    Labels,
+    StopSignal,
+    Healthcheck,
+    OnBuild,
+    Shell,
+  };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => !isEmpty(value)));
 }
 

@@ -8,7 +8,12 @@ import type { Vertex } from '../progress/vertex.ts';
 type Exported = ReadonlyMap<string, string>;
 
 /** Gives the result of a build its names in the engine's store: the exporters `moby`, `image` and `docker`. */
-export function exportImage(engine: Engine, image: Image, attributes: ReadonlyMap<string, string>, vertex: Vertex): Exported {
+export function exportImage(
+  engine: Engine,
+  image: Image,
+  attributes: ReadonlyMap<string, string>,
+  vertex: Vertex,
+): Exported {
   const names = (attributes.get('name') ?? '').split(',').filter(Boolean);
   const references = names.map((name) => {
     const reference = withDefaultTag(parseReference(name));

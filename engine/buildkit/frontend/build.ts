@@ -1,7 +1,7 @@
-import type { Instruction } from '../../buildfile/instruction.ts';
 import { planIn } from '../../builder/build-request.ts';
 import { Build } from '../../builder/build.ts';
 import { BuildContext, buildFolder } from '../../builder/context/context.ts';
+import { InstructionError, type Plan } from '../../buildfile/stages.ts';
 import type { Engine } from '../../engine.ts';
 import type { Image } from '../../images/store.ts';
 import { EngineError } from '../../lib/errors.ts';
@@ -9,11 +9,11 @@ import { count } from '../../lib/measures.ts';
 import { finishedImage } from '../export/finished-image.ts';
 import { StageVertexes } from '../progress/stage-vertexes.ts';
 import type { StatusQueue } from '../progress/status-queue.ts';
-import { Vertex } from '../progress/vertex.ts';
+import { transferred } from '../progress/transfer.ts';
 import { archiveOf } from '../session/context-archive.ts';
 import { syncedFiles } from '../session/file-sync.ts';
 import type { Session } from '../session/session.ts';
-import { statusAt, type Place } from './errors.ts';
+import { statusAt } from './errors.ts';
 import { optionsOf } from './options.ts';
 import { readIgnoreFile, readSource, type Source } from './source.ts';
 
@@ -30,12 +30,8 @@ export async function buildForSession(engine: Engine, request: Request): Promise
   refuseUnknown(attributes);
   count('builds');
   const options = optionsOf(attributes, session, signal);
-  const vertex = (name: string): Vertex => new Vertex(queue, engine.clock, name);
-  const dockerfileFolder = attributes.get('dockerfilekey') ?? 'dockerfile';
-  const source = await vertex(`[internal] load build definition from ${options.file || 'Dockerfile'}`).run(
-    async () => await readSource(session, dockerfileFolder, options.file, signal),
-  );
-  const plan = await planIn(source.name, source.text, signal);
+  const source = await sourceOf(engine, request, options.file);
+  const plan = await planOf(source, signal);
   await using folder = await buildFolder(engine);
   let output: StageVertexes | undefined;
   try {
@@ -51,31 +47,56 @@ export async function buildForSession(engine: Engine, request: Request): Promise
     const { image, told } = await build.run();
     return finishedImage(engine, image, told);
   } catch (error) {
-    throw statusAt(error, placeOf(source, output?.failed));
+    const { name, text } = source;
+    throw statusAt(error, output?.failed && { name, text, ...output.failed });
   }
 }
 
-function placeOf(
-  { name, text }: Source,
-  failed: Readonly<{ instruction: Instruction; vertex: string | undefined }> | undefined,
-): Place | undefined {
-  return failed && { name, text, ...failed };
+async function sourceOf(
+  { clock }: Engine,
+  { attributes, session, queue, signal }: Request,
+  file: string,
+): Promise<Source> {
+  const folder = attributes.get('dockerfilekey') ?? 'dockerfile';
+  const vertex = `[internal] load build definition from ${file || 'Dockerfile'}`;
+  return await transferred(queue, clock, { vertex, name: 'transferring dockerfile:' }, async (onBytes) => {
+    return await readSource(session, { folder, onBytes }, file, signal);
+  });
 }
 
+/** Throws `GrpcError`, with the line. */
+async function planOf({ name, text }: Source, signal: AbortSignal): Promise<Plan> {
+  try {
+    return await planIn(name, text, signal);
+  } catch (error) {
+    if (!(error instanceof InstructionError)) throw error;
+    throw statusAt(error, { name, text, instruction: { number: error.number, end: error.number } });
+  }
+}
+
+/** The client's files, without those that its ignore file names. */
 async function contextOf(
   engine: Engine,
   { attributes, session, queue, signal }: Request,
   source: Source,
-  folder: string,
+  path: string,
 ): Promise<BuildContext> {
-  const name = attributes.get('contextkey') ?? 'context';
-  const vertex = (text: string): Vertex => new Vertex(queue, engine.clock, text);
+  const { clock } = engine;
+  const folder = attributes.get('contextkey') ?? 'context';
+  const name = 'transferring context:';
+  const ignored = { vertex: '[internal] load .dockerignore', name };
   const excluded =
     source.excluded ??
-    (await vertex('[internal] load .dockerignore').run(async () => await readIgnoreFile(session, name, signal)));
-  return await vertex('[internal] load build context').run(
-    async () => await BuildContext.receive(engine, archiveOf(syncedFiles(session, { folder: name, excluded }, signal)), folder),
-  );
+    (await transferred(
+      queue,
+      clock,
+      ignored,
+      async (onBytes) => await readIgnoreFile(session, { folder, onBytes }, signal),
+    ));
+  return await transferred(queue, clock, { vertex: '[internal] load build context', name }, async (onBytes) => {
+    const files = syncedFiles(session, { folder, excluded, onBytes }, signal);
+    return await BuildContext.receive(engine, archiveOf(files), path);
+  });
 }
 
 function onceOnly<T>(work: () => Promise<T>): () => Promise<T> {
@@ -95,4 +116,3 @@ function refuseUnknown(attributes: ReadonlyMap<string, string>): void {
 function notYet(subject: string): EngineError {
   return new EngineError('notImplemented', `${subject} is not implemented yet`);
 }
-

@@ -1,5 +1,6 @@
-import type { Instruction } from '../../buildfile/instruction.ts';
 import { StepFailed } from '../../builder/steps/step-failed.ts';
+import type { Instruction } from '../../buildfile/instruction.ts';
+import { InstructionError } from '../../buildfile/stages.ts';
 import { EngineError, type ErrorKind } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { GrpcError, StatusCode, type ErrorDetail } from '../wire/status.ts';
@@ -16,7 +17,12 @@ const SHOWN_LINES = 6;
 const TYPE = 'github.com/moby/buildkit/errdefs.';
 
 /** The place of a failure in a Buildfile. */
-export type Place = Readonly<{ name: string; text: string; instruction: Instruction; vertex: string | undefined }>;
+export type Place = Readonly<{
+  name: string;
+  text: string;
+  instruction: Pick<Instruction, 'number' | 'end'>;
+  vertex?: string | undefined;
+}>;
 
 /** A failure as the status of a call. */
 export function statusOf(failure: unknown): GrpcError {
@@ -28,11 +34,14 @@ export function statusOf(failure: unknown): GrpcError {
 /** The same with the lines of the Buildfile, which the client shows. */
 export function statusAt(failure: unknown, place: Place | undefined): GrpcError {
   const status = statusOf(failure);
-  return place === undefined ? status : new GrpcError(status.code, status.message, detailsOf(place), { cause: failure });
+  return place === undefined
+    ? status
+    : new GrpcError(status.code, status.message, detailsOf(place), { cause: failure });
 }
 
 /** A failure as clients of BuildKit know it. */
 export function textOf(failure: unknown): string {
+  if (failure instanceof InstructionError) return `dockerfile parse error on line ${failure.number}: ${failure.reason}`;
   if (!(failure instanceof StepFailed)) return messageOf(failure);
   const { command, exitCode } = failure;
   return `process ${JSON.stringify(command)} did not complete successfully: exit code: ${exitCode}`;

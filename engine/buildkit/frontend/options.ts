@@ -51,7 +51,14 @@ export function optionsOf(attributes: Attributes, session: Session, signal: Abor
     credentials: {
       get: async (host) => {
         const given = await session.credentials(host === HUB ? HUB_KEY : host, signal);
-        return given && credentialsIn(given.username === '' ? { identitytoken: given.secret } : { username: given.username, password: given.secret });
+        return (
+          given &&
+          credentialsIn(
+            given.username === ''
+              ? { identitytoken: given.secret }
+              : { username: given.username, password: given.secret },
+          )
+        );
       },
     },
     secrets: { get: async (id) => await session.secret(id, signal) },
@@ -64,7 +71,8 @@ function cacheUse(value: string | undefined): { usesCache: boolean; uncached: Re
 }
 
 function platformOf(value = ''): Platform | undefined {
-  if (value.includes(',')) throw new EngineError('notImplemented', 'a build for several platforms is not implemented yet');
+  if (value.includes(','))
+    throw new EngineError('notImplemented', 'a build for several platforms is not implemented yet');
   return parsePlatform(value);
 }
 
@@ -107,7 +115,10 @@ function networkOf(mode = ''): { NetworkMode?: string } {
 
 /** `name=address`, in a list. */
 function hostsOf(list: string): string[] {
-  return list.split(',').filter(Boolean).map((each) => each.replace('=', ':'));
+  return list
+    .split(',')
+    .filter(Boolean)
+    .map((each) => each.replace('=', ':'));
 }
 
 /** `nofile=1024:2048`. */

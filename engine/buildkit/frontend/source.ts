@@ -8,14 +8,16 @@ const DEFAULT_NAME = 'Dockerfile';
 const OWN_NAME = 'Buildfile';
 const IGNORE_FILES: readonly string[] = ['.buildignore', '.dockerignore'];
 
+type From = Pick<Wanted, 'folder' | 'onBytes'>;
+
 /** The file of a build, and what it leaves out of the context. */
 export type Source = Readonly<{ name: string; text: string; excluded: readonly string[] | undefined }>;
 
 /** Asks a client for the Buildfile, and the ignore file of its own. Throws `invalid` if it has none. */
-export async function readSource(session: Session, folder: string, file: string, signal: AbortSignal): Promise<Source> {
+export async function readSource(session: Session, from: From, file: string, signal: AbortSignal): Promise<Source> {
   const wanted = file === '' ? DEFAULT_NAME : file;
   const names = [wanted, ...(wanted === DEFAULT_NAME ? [DEFAULT_NAME.toLowerCase(), OWN_NAME] : [])];
-  const files = await textsOf(session, { folder, paths: [...names, `${wanted}.dockerignore`] }, signal);
+  const files = await textsOf(session, { ...from, paths: [...names, `${wanted}.dockerignore`] }, signal);
   const name = names.find((each) => files.has(each));
   if (name === undefined) {
     throw new EngineError('invalid', `failed to read dockerfile: open ${wanted}: no such file or directory`);
@@ -27,8 +29,8 @@ export async function readSource(session: Session, folder: string, file: string,
 }
 
 /** The lines of the context's ignore file. */
-export async function readIgnoreFile(session: Session, folder: string, signal: AbortSignal): Promise<readonly string[]> {
-  const files = await textsOf(session, { folder, paths: IGNORE_FILES }, signal);
+export async function readIgnoreFile(session: Session, from: From, signal: AbortSignal): Promise<readonly string[]> {
+  const files = await textsOf(session, { ...from, paths: IGNORE_FILES }, signal);
   const name = IGNORE_FILES.find((each) => files.has(each));
   return name === undefined ? [] : patternsIn(files.get(name)!);
 }

@@ -50,7 +50,11 @@ export const ResolveImageConfigRequest = message({
   platform: field(2, nested(Platform)),
   resolveMode: field(3, TEXT),
 });
-export const ResolveImageConfigResponse = message({ digest: field(1, TEXT), config: field(2, BYTES), ref: field(3, TEXT) });
+export const ResolveImageConfigResponse = message({
+  digest: field(1, TEXT),
+  config: field(2, BYTES),
+  ref: field(3, TEXT),
+});
 
 export const WarnRequest = message({
   vertex: field(1, TEXT),

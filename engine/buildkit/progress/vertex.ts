@@ -73,13 +73,15 @@ export class Vertex {
     const timestamp = this.#now();
     const started = this.#begun.getOrInsert(id, timestamp);
     const completed = isOver ? { completed: timestamp } : {};
-    this.#queue.push({ statuses: [{ id, vertex: this.digest, name: id, current, total, timestamp, started, ...completed }] });
+    this.#queue.push({
+      statuses: [{ id, vertex: this.digest, name: id, current, total, timestamp, started, ...completed }],
+    });
   }
 
   /** A line of a pull. */
   readonly report = ({ id, status, progressDetail }: Progress): void => {
     if (id === undefined || status === undefined) return;
-    const { current = 0, total = 0 } = (progressDetail ?? {}) as { current?: number; total?: number };
+    const { current = 0, total = 0 } = progressDetail ?? {};
     this.status(id, current, total, /complete|exists/i.test(status) && !/verifying/i.test(status));
   };
 

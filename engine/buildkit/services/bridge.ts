@@ -13,7 +13,14 @@ import { workerOf } from './worker.ts';
 const SERVICE = '/moby.buildkit.v1.frontend.LLBBridge/';
 const FRONTEND = 'dockerfile.v0';
 const BUILD_HEADER = 'buildkit-controlapi-buildid';
-const CAPABILITIES = ['solve.base', 'return', 'returnmap', 'proto.refarray', 'gateway.solve.metadata', 'gateway.evaluate.solve'];
+const CAPABILITIES = [
+  'solve.base',
+  'return',
+  'returnmap',
+  'proto.refarray',
+  'gateway.solve.metadata',
+  'gateway.evaluate.solve',
+];
 
 /** The service `moby.buildkit.v1.frontend.LLBBridge`: a client that asks our frontend, within its own build. */
 export function bridgeMethods(engine: Engine, sessions: Sessions, solves: Solves): Methods {

@@ -75,7 +75,12 @@ async function resultOf(
   return await buildForSession(engine, { attributes, session, queue: build.queue, signal });
 }
 
-function exportResult(engine: Engine, { queue }: Solve, image: Image, { attributes }: Exporter): ReadonlyMap<string, string> {
+function exportResult(
+  engine: Engine,
+  { queue }: Solve,
+  image: Image,
+  { attributes }: Exporter,
+): ReadonlyMap<string, string> {
   const vertex = new Vertex(queue, engine.clock, 'exporting to image').start();
   try {
     vertex.status('exporting layers', 0, 0, true);
@@ -89,7 +94,8 @@ function exportResult(engine: Engine, { queue }: Solve, image: Image, { attribut
 }
 
 function exportersOf({ exporters, exporter, exporterAttributes }: Request): Exporter[] {
-  const all = exporters.length > 0 || exporter === '' ? exporters : [{ type: exporter, attributes: exporterAttributes }];
+  const all =
+    exporters.length > 0 || exporter === '' ? exporters : [{ type: exporter, attributes: exporterAttributes }];
   for (const { type, attributes } of all) {
     if (!IMAGE_EXPORTERS.has(type)) throw notYet(`the output ${JSON.stringify(type)}`);
     if (attributes.get('push') === 'true') throw notYet('pushing the result of a build');
@@ -100,10 +106,16 @@ function exportersOf({ exporters, exporter, exporterAttributes }: Request): Expo
 /** Throws for what this builder does not take. */
 function refuseForeign({ definition, frontend, entitlements, cache }: Request): void {
   if (definition.length > 0) {
-    throw new GrpcError(StatusCode.UNIMPLEMENTED, `graphs of operations are not taken: build with the frontend ${FRONTEND}`);
+    throw new GrpcError(
+      StatusCode.UNIMPLEMENTED,
+      `graphs of operations are not taken: build with the frontend ${FRONTEND}`,
+    );
   }
   if (frontend !== '' && frontend !== FRONTEND) {
-    throw new GrpcError(StatusCode.UNIMPLEMENTED, `the frontend ${JSON.stringify(frontend)} is not part of this builder: use ${FRONTEND}`);
+    throw new GrpcError(
+      StatusCode.UNIMPLEMENTED,
+      `the frontend ${JSON.stringify(frontend)} is not part of this builder: use ${FRONTEND}`,
+    );
   }
   const refused = entitlements.find((each) => !ALLOWED_ENTITLEMENTS.has(each));
   if (refused !== undefined) throw new GrpcError(StatusCode.PERMISSION_DENIED, `${refused} is not allowed`);

@@ -4,7 +4,14 @@ import { TAR_END, tarPadding } from '../../layers/tar/tar-write.ts';
 import { isPlain, type FileStat, type SyncedFile } from './file-sync.ts';
 
 /** Bits of a mode in Go. */
-const [FOLDER, LINK, DEVICE, PIPE, SOCKET, CHARACTERS] = [2 ** 31, 2 ** 27, 2 ** 26, 2 ** 25, 2 ** 24, 2 ** 21] as const;
+const [FOLDER, LINK, DEVICE, PIPE, SOCKET, CHARACTERS] = [
+  2 ** 31,
+  2 ** 27,
+  2 ** 26,
+  2 ** 25,
+  2 ** 24,
+  2 ** 21,
+] as const;
 const [SET_USER, SET_GROUP, STICKY] = [2 ** 23, 2 ** 22, 2 ** 20] as const;
 /** Small pieces are sent together. */
 const CHUNK_BYTES = 256 * 1024;
@@ -62,7 +69,10 @@ function headerOf(stat: FileStat, type: EntryType): NewEntry {
 }
 
 function permissions(mode: number): number {
-  const special = [SET_USER, SET_GROUP, STICKY].reduce((sum, bit, index) => sum + ((mode & bit) === 0 ? 0 : 0o4000 >> index), 0);
+  const special = [SET_USER, SET_GROUP, STICKY].reduce(
+    (sum, bit, index) => sum + ((mode & bit) === 0 ? 0 : 0o4000 >> index),
+    0,
+  );
   return (mode & 0o777) | special;
 }
 

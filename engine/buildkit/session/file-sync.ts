@@ -22,6 +22,8 @@ export type Wanted = Readonly<{
   paths?: readonly string[];
   /** Lines of an ignore file. */
   excluded?: readonly string[];
+  /** Told the bytes that came so far. */
+  onBytes?: (bytes: number) => void;
 }>;
 
 /** Whether the entry is a plain file, which has a content. */
@@ -36,10 +38,15 @@ export function isPlain(stat: FileStat): boolean {
 export async function* syncedFiles(session: Session, wanted: Wanted, signal: AbortSignal): AsyncGenerator<SyncedFile> {
   using exchange = session.exchange(PATH, Packet, Packet, signal, headersOf(wanted));
   const packets = exchange.responses[Symbol.asyncIterator]();
+  let bytes = 0;
   const next = async (): Promise<Received<typeof Packet>> => {
     const { value, done } = await packets.next();
+    bytes += value?.data?.length ?? 0;
+    if (value?.stat !== undefined) bytes += STAT_BYTES;
+    wanted.onBytes?.(bytes);
     if (done === true) throw new EngineError('failed', 'the client ended the transfer of its files too early');
-    if (value.type === PacketType.ERROR) throw new EngineError('failed', `error from sender: ${Buffer.from(value.data)}`);
+    if (value.type === PacketType.ERROR)
+      throw new EngineError('failed', `error from sender: ${Buffer.from(value.data).toString()}`);
     return value;
   };
   const stats = await statsFrom(next);
@@ -65,7 +72,8 @@ async function statsFrom(next: () => Promise<Received<typeof Packet>>): Promise<
     if (stat === undefined) return stats;
     left -= STAT_BYTES + stat.path.length + stat.linkName.length;
     for (const [name, value] of stat.attributes) left -= name.length + value.length;
-    if (!Number.isSafeInteger(stat.size) || stat.size < 0) throw new EngineError('invalid', `${stat.path} has no valid size`);
+    if (!Number.isSafeInteger(stat.size) || stat.size < 0)
+      throw new EngineError('invalid', `${stat.path} has no valid size`);
     if (left < 0) throw new EngineError('invalid', 'the context has too many entries: ignore files, or send fewer');
     stats.push(stat);
   }
@@ -113,7 +121,11 @@ class Files {
   }
 
   async #requestAhead(first: number): Promise<void> {
-    for (this.#requested = Math.max(this.#requested, first); this.#requested < this.#stats.length; this.#requested += 1) {
+    for (
+      this.#requested = Math.max(this.#requested, first);
+      this.#requested < this.#stats.length;
+      this.#requested += 1
+    ) {
       const stat = this.#stats[this.#requested]!;
       if (!isPlain(stat) || stat.linkName !== '') continue;
       const isAhead = this.#requested > first;
@@ -128,7 +140,8 @@ class Files {
     const { type, id, data } = await this.#next();
     if (type !== PacketType.DATA) return;
     const file = this.#arrived.get(id);
-    if (file === undefined || file.isWhole) throw new EngineError('invalid', 'the client sent a file that was not asked for');
+    if (file === undefined || file.isWhole)
+      throw new EngineError('invalid', 'the client sent a file that was not asked for');
     if (data.length === 0) file.isWhole = true;
     else if (id === current || file.bytes < this.#stats[id]!.size) {
       file.pieces.push(Buffer.from(data)); // of its own: the frame is larger

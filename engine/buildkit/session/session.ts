@@ -49,7 +49,8 @@ export class Session {
     signal: AbortSignal,
     headers: Headers = {},
   ): Exchange<Request, Response> {
-    if (!this.supports(path)) throw new GrpcError(StatusCode.UNIMPLEMENTED, `the client does not serve ${path.slice(1)}`);
+    if (!this.supports(path))
+      throw new GrpcError(StatusCode.UNIMPLEMENTED, `the client does not serve ${path.slice(1)}`);
     return this.#client.exchange(path, request, response, signal, headers);
   }
 

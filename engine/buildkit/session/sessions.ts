@@ -1,3 +1,4 @@
+import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { AwaitedMap } from '../awaited-map.ts';
 import { GrpcError, StatusCode } from '../wire/status.ts';
 import type { Session } from './session.ts';
@@ -12,9 +13,9 @@ export class Sessions {
 
   /** Throws for an id that is taken, and beyond the limit. */
   refuse(id: string): void {
-    if (id === '') throw new GrpcError(StatusCode.INVALID_ARGUMENT, 'the session has no id');
-    if (this.#open.has(id)) throw new GrpcError(StatusCode.ALREADY_EXISTS, 'the session is already open');
-    if (this.#open.size >= MAX_SESSIONS) throw new GrpcError(StatusCode.RESOURCE_EXHAUSTED, 'too many sessions');
+    refuseIf(id === '', 'the session has no id');
+    refuseIf(this.#open.has(id), 'the session is already open');
+    if (this.#open.size >= MAX_SESSIONS) throw new EngineError('unavailable', 'too many sessions of builds');
   }
 
   add(session: Session): void {
@@ -24,7 +25,8 @@ export class Sessions {
 
   async find(id: string, signal: AbortSignal): Promise<Session> {
     const session = await this.#open.find(id, MAX_WAIT_MS, signal);
-    if (session === undefined) throw new GrpcError(StatusCode.UNAVAILABLE, `no active session for ${JSON.stringify(id)}`);
+    if (session === undefined)
+      throw new GrpcError(StatusCode.UNAVAILABLE, `no active session for ${JSON.stringify(id)}`);
     return session;
   }
 }

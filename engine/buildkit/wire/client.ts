@@ -95,16 +95,15 @@ export class GrpcClient {
   }
 }
 
-/** Settled with the stream; with the failure of the call, if it failed. */
+/** Settled with the end of the call; with its failure, if it failed. */
 async function failureOf(stream: ClientHttp2Stream): Promise<GrpcError | undefined> {
   const { promise, resolve } = Promise.withResolvers<GrpcError | undefined>();
-  let told: GrpcError | undefined | 'nothing' = 'nothing';
   const look = (headers: Parameters<typeof failureIn>[0]): void => {
-    if (headers['grpc-status'] !== undefined) told = failureIn(headers);
+    if (headers['grpc-status'] !== undefined) resolve(failureIn(headers));
   };
   stream.on('response', look);
   stream.on('trailers', look);
-  stream.on('close', () => resolve(told === 'nothing' ? gone() : told));
+  stream.on('close', () => resolve(gone()));
   return await promise;
 }
 
@@ -118,7 +117,7 @@ async function* decoded<Response>(
     for await (const bytes of messagesOf(stream)) yield response.decode(bytes);
   } catch (error) {
     signal.throwIfAborted();
-    throw (await failure) ?? error;
+    if (!stream.destroyed) throw error; // not the end of the stream, whose trailers may be there
   }
   signal.throwIfAborted();
   const failed = await failure;

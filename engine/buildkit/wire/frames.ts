@@ -1,5 +1,4 @@
 import type { Http2Stream } from 'node:http2';
-import { once } from 'node:events';
 
 import { GrpcError, StatusCode } from './status.ts';
 
@@ -34,7 +33,10 @@ function bytesOfFirst(all: Buffer): number {
   if (all[0] !== 0) throw new GrpcError(StatusCode.UNIMPLEMENTED, 'compressed messages are not understood');
   const length = all.readUInt32BE(1);
   if (length > MAX_MESSAGE_BYTES) {
-    throw new GrpcError(StatusCode.RESOURCE_EXHAUSTED, `a message of ${length} bytes is longer than ${MAX_MESSAGE_BYTES}`);
+    throw new GrpcError(
+      StatusCode.RESOURCE_EXHAUSTED,
+      `a message of ${length} bytes is longer than ${MAX_MESSAGE_BYTES}`,
+    );
   }
   return HEAD_BYTES + length;
 }
@@ -45,10 +47,10 @@ export async function writeMessage(stream: Http2Stream, message: Uint8Array): Pr
   head.writeUInt32BE(message.length, 1);
   if (stream.destroyed || stream.writableEnded) throw new GrpcError(StatusCode.CANCELLED, 'the stream has ended');
   if (stream.write(Buffer.concat([head, message]))) return;
-  await Promise.race([once(stream, 'drain'), closed(stream)]);
-}
-
-async function closed(stream: Http2Stream): Promise<void> {
-  if (!stream.destroyed) await once(stream, 'close');
-  throw new GrpcError(StatusCode.CANCELLED, 'the stream has ended');
+  const { promise, resolve } = Promise.withResolvers<void>();
+  stream.once('drain', resolve).once('close', resolve);
+  if (stream.destroyed) resolve();
+  await promise;
+  stream.off('drain', resolve).off('close', resolve);
+  if (stream.destroyed) throw new GrpcError(StatusCode.CANCELLED, 'the stream has ended');
 }

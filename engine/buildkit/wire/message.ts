@@ -97,7 +97,7 @@ export function list<Read, Written>(
     wireType: kind.wireType,
     initial: () => [],
     read: (reader, before) => {
-      before.push(kind.read(reader)!);
+      before.push(kind.read(reader) as NonNullable<Read>);
       return before;
     },
     write: (writer, values) => {
@@ -121,9 +121,13 @@ export function map<Read, Written>(
     initial: () => new Map<string, NonNullable<Read>>(),
     read: (reader, before) => {
       const [{ key, value }] = entries.read(reader, []) as [Entry<Read>];
-      return before.set(key, value!);
+      return before.set(key, value as NonNullable<Read>);
     },
-    write: (writer, values) => entries.write(writer, [...values].map(([key, value]) => ({ key, value }))),
+    write: (writer, values) =>
+      entries.write(
+        writer,
+        [...values].map(([key, value]) => ({ key, value })),
+      ),
   };
 }
 
@@ -131,7 +135,10 @@ type Entry<Value> = { key: string; value: Value };
 
 export function message<const All extends Readonly<Record<string, object>>>(
   fields: All,
-): Message<{ -readonly [Name in keyof All]: ReadOf<All[Name]> }, { readonly [Name in keyof All]?: WrittenOf<All[Name]> }> {
+): Message<
+  { -readonly [Name in keyof All]: ReadOf<All[Name]> },
+  { readonly [Name in keyof All]?: WrittenOf<All[Name]> }
+> {
   const named = Object.entries(fields as unknown as Readonly<Record<string, Field<unknown>>>);
   const byNumber = new Map(named.map(([name, each]) => [each.number, { name, each }]));
   return {

@@ -1,4 +1,10 @@
-import { constants, createServer, type Http2Server, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import {
+  constants,
+  createServer,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Stream,
+} from 'node:http2';
 import type { Duplex } from 'node:stream';
 
 import { messagesOf, writeMessage } from './frames.ts';
@@ -35,7 +41,7 @@ export class GrpcServer {
 
   async #serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<void> {
     stream.on('error', () => stream.destroy());
-    const type = String(headers['content-type'] ?? '');
+    const type = headers['content-type'] ?? '';
     if (headers[':method'] !== 'POST' || !type.startsWith(CONTENT_TYPE)) {
       stream.respond({ ':status': 415 }, { endStream: true });
       return;
@@ -57,7 +63,8 @@ export class GrpcServer {
   async #call(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<void> {
     const path = String(headers[':path']);
     const method = this.#methods.get(path);
-    if (method === undefined) throw new GrpcError(StatusCode.UNIMPLEMENTED, `${path.slice(1)} is not part of this builder`);
+    if (method === undefined)
+      throw new GrpcError(StatusCode.UNIMPLEMENTED, `${path.slice(1)} is not part of this builder`);
     const gone = new AbortController();
     stream.once('close', () => gone.abort());
     // A method that needs no further message does not end the stream, on which it answers.

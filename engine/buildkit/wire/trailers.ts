@@ -13,7 +13,8 @@ type Trailers = Readonly<Record<string, string | string[] | undefined>>;
 /** The trailers of a call that ended so; undefined: well. */
 export function trailersOf(failure: GrpcError | undefined): Record<string, string> {
   if (failure === undefined) return { 'grpc-status': '0' };
-  const text = failure.message.length <= MAX_TEXT_LENGTH ? failure.message : `${failure.message.slice(0, MAX_TEXT_LENGTH)}…`;
+  const text =
+    failure.message.length <= MAX_TEXT_LENGTH ? failure.message : `${failure.message.slice(0, MAX_TEXT_LENGTH)}…`;
   const status = { 'grpc-status': String(failure.code), 'grpc-message': percentEncoded(text) };
   if (failure.details.length === 0) return status;
   const details = failure.details.map(({ type, value }) => ({ type, value: Buffer.from(JSON.stringify(value)) }));
@@ -33,10 +34,15 @@ export function failureIn(trailers: Trailers): GrpcError | undefined {
 function percentEncoded(text: string): string {
   return Buffer.from(text)
     .toString('latin1')
-    .replaceAll(/[^\u0020-\u007e]|%/g, (sign) => `%${sign.codePointAt(0)!.toString(16).toUpperCase().padStart(2, '0')}`);
+    .replaceAll(
+      /[^\u0020-\u007e]|%/g,
+      (sign) => `%${sign.codePointAt(0)!.toString(16).toUpperCase().padStart(2, '0')}`,
+    );
 }
 
 function percentDecoded(text: string): string {
-  const bytes = text.replaceAll(/%([0-9a-f]{2})/gi, (_, code: string) => String.fromCodePoint(Number.parseInt(code, 16)));
+  const bytes = text.replaceAll(/%([0-9a-f]{2})/gi, (_, code: string) =>
+    String.fromCodePoint(Number.parseInt(code, 16)),
+  );
   return Buffer.from(bytes, 'latin1').toString();
 }

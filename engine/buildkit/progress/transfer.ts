@@ -1,0 +1,30 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { StatusQueue } from './status-queue.ts';
+import { Vertex } from './vertex.ts';
+
+/** Clients draw not more often. */
+const INTERVAL_MS = 150;
+
+/** Shows a transfer from the client as a vertex. `work` tells its bytes so far. */
+export async function transferred<T>(
+  queue: StatusQueue,
+  clock: Clock,
+  shown: Readonly<{ vertex: string; name: string }>,
+  work: (onBytes: (bytes: number) => void) => Promise<T>,
+): Promise<T> {
+  const vertex = new Vertex(queue, clock, shown.vertex);
+  let last = 0;
+  let shownAt = 0;
+  const onBytes = (bytes: number): void => {
+    last = bytes;
+    const now = clock.now().epochMilliseconds;
+    if (now - shownAt < INTERVAL_MS) return;
+    shownAt = now;
+    vertex.status(shown.name, bytes, 0, false);
+  };
+  return await vertex.run(async () => {
+    const result = await work(onBytes);
+    vertex.status(shown.name, last, 0, true);
+    return result;
+  });
+}

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { after, before, suite, test } from 'node:test';
+
+import { TestEngine } from '@gantry/testing/test-engine.ts';
+
+import { ReturnRequest, SolveRequest as BridgeRequest, SolveResponse as BridgeResponse } from '../messages/bridge.ts';
+import { Nothing } from '../messages/common.ts';
+import { SolveRequest, SolveResponse, StatusRequest, StatusResponse } from '../messages/control.ts';
+import { GrpcClient } from '../wire/client.ts';
+import type { Sent } from '../wire/message.ts';
+
+const CONTROL = '/moby.buildkit.v1.Control/';
+const BRIDGE = '/moby.buildkit.v1.frontend.LLBBridge/';
+
+suite('a client of the builder', { concurrency: false }, () => {
+  let engine: TestEngine;
+  let client: GrpcClient;
+  const { signal } = new AbortController();
+  before(async () => {
+    engine = await TestEngine.start({ flags: ['--bridge=none'] });
+    client = new GrpcClient(await upgraded());
+  });
+  after(async () => {
+    client.close();
+    await engine[Symbol.asyncDispose]();
+  });
+
+  async function upgraded(): Promise<Socket> {
+    const socket = connect(engine.socketPath);
+    socket.write('POST /grpc HTTP/1.1\r\nHost: d\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n');
+    await once(socket, 'readable');
+    assert.match(String(socket.read()), /^HTTP\/1\.1 101 /);
+    return socket;
+  }
+
+  const solve = async (request: Sent<typeof SolveRequest>): Promise<unknown> =>
+    await client.call(`${CONTROL}Solve`, SolveRequest, SolveResponse, { ref: 'r', session: 's', ...request }, signal);
+
+  const ROWS: readonly (readonly [string, Sent<typeof SolveRequest>, number, RegExp])[] = [
+    ['a graph of operations', { definition: Buffer.from('x') }, 12, /graphs of operations are not taken/],
+    ['another frontend', { frontend: 'gateway.v0' }, 12, /"gateway\.v0" is not part of this builder/],
+    ['an output of files', { exporters: [{ type: 'local', attributes: new Map() }] }, 12, /the output "local"/],
+    ['a push', { exporters: [{ type: 'moby', attributes: new Map([['push', 'true']]) }] }, 12, /pushing/],
+    ['rights on the host', { entitlements: ['security.insecure'] }, 7, /security\.insecure is not allowed/],
+    ['no ref', { ref: '' }, 3, /no ref/],
+    [
+      'a cache for others',
+      { cache: { exports: [{ type: 'registry', attributes: new Map() }] } },
+      12,
+      /the export of the cache to "registry"/,
+    ],
+  ];
+  for (const [name, request, code, message] of ROWS) {
+    test(`is refused ${name} by name`, async () => {
+      await assert.rejects(solve(request), { code, message });
+    });
+  }
+
+  test('is refused methods that are not part of the builder, and builds that there are not', async () => {
+    await assert.rejects(client.call(`${CONTROL}DiskUsage`, Nothing, Nothing, {}, signal), { code: 12 });
+    const nope = client.call(`${BRIDGE}Return`, ReturnRequest, Nothing, {}, signal);
+    await assert.rejects(nope, { code: 5, message: /no such build/ });
+  });
+
+  test('gets the failure of its own frontend, and the end of the progress', async () => {
+    const solving = solve({ ref: 'probe' });
+    solving.catch(() => undefined);
+    using progress = client.exchange(`${CONTROL}Status`, StatusRequest, StatusResponse, signal);
+    await progress.send({ ref: 'probe' });
+    progress.end();
+    using bridge = client.exchange(`${BRIDGE}Solve`, BridgeRequest, BridgeResponse, signal, {
+      'buildkit-controlapi-buildid': 'probe',
+    });
+    await bridge.send({ frontend: 'other.v0' });
+    bridge.end();
+    await assert.rejects(Array.fromAsync(bridge.responses), { code: 12, message: /only the frontend dockerfile\.v0/ });
+    using returned = client.exchange(`${BRIDGE}Return`, ReturnRequest, Nothing, signal, {
+      'buildkit-controlapi-buildid': 'probe',
+    });
+    await returned.send({ error: { code: 12, message: 'in the words of the client' } });
+    returned.end();
+    await Array.fromAsync(returned.responses);
+    await assert.rejects(solving, { code: 12, message: 'in the words of the client' });
+    for await (const _status of progress.responses);
+  });
+
+  test('that is no client of HTTP/2 is closed, and the engine goes on', async () => {
+    const socket = await upgraded();
+    socket.write('GET / HTTP/1.1\r\n\r\n'.repeat(100));
+    socket.resume();
+    await once(socket, 'close');
+    assert.equal((await engine.get('/_ping')).status, 200);
+  });
+});
