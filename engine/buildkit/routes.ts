@@ -1,11 +1,15 @@
+import type { Duplex } from 'node:stream';
+
 import type { Engine } from '../engine.ts';
+import { headerLines } from '../http/headers.ts';
+import type { Reply } from '../http/reply.ts';
 import type { ApiRequest } from '../http/request.ts';
 import type { AddRoutes } from '../http/route-table.ts';
 import { takeOver } from '../http/streams/hijack.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { BuildKit } from './buildkit.ts';
 
-const UPGRADED = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n';
+const UPGRADED = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: h2c'];
 const SESSION_HEADER = 'x-docker-expose-session-';
 
 /** The connections of BuildKit's clients. */
@@ -20,7 +24,7 @@ export const buildKitRoutes =
       handler: async (request, reply) => {
         refusePlain(request);
         const buildKit = await load();
-        buildKit.serve(takeOver(request, reply, UPGRADED));
+        buildKit.serve(upgraded(request, reply));
       },
     });
     http.post('/session', {
@@ -31,10 +35,15 @@ export const buildKitRoutes =
         const buildKit = await load();
         buildKit.refuseSession(id);
         const methods = header('grpc-method').split(/,\s*/).filter(Boolean);
-        buildKit.openSession(takeOver(request, reply, UPGRADED), { id, sharedKey: header('sharedkey'), methods });
+        buildKit.openSession(upgraded(request, reply), { id, sharedKey: header('sharedkey'), methods });
       },
     });
   };
+
+/** The connection, on which the client speaks HTTP/2. */
+function upgraded(request: ApiRequest, reply: Reply): Duplex {
+  return takeOver(request, reply, [...UPGRADED, ...headerLines(reply.getHeaders()), '', ''].join('\r\n'));
+}
 
 function refusePlain({ headers }: ApiRequest): void {
   if (headers.upgrade?.toLowerCase() === 'h2c') return;
