@@ -36,6 +36,7 @@ const CHECKS: SettingsChecks = {
     for (const server of dns) refuseIf(isIP(server) === 0, `${server} is not an ip address`);
   },
   labels: checkLabels,
+  'node-generic-resources': (settings) => void parseGenericResources(settings['node-generic-resources']),
   'default-ulimits': checkUlimits,
   'default-runtime': (settings) => {
     const name = settings['default-runtime'];

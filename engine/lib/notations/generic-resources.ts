@@ -21,7 +21,6 @@ export function parseGenericResources(words: readonly string[]): GenericResource
 }
 
 function resourcesOf(kind: string, values: readonly string[]): GenericResource[] {
-  const isAmount = (value: string): boolean => /^[+-]?\d+$/.test(value);
   if (!values.some(isAmount)) return [...new Set(values)].map((name) => ({ kind, name }));
   if (values.length > 1) {
     throw refused(`mixed discrete and named resources in expression '${kind}=[${values.join(' ')}]'`);
@@ -30,6 +29,10 @@ function resourcesOf(kind: string, values: readonly string[]): GenericResource[]
   if (amount < 0) throw refused(`cannot ask for negative resource ${kind}`);
   refuseIf(!Number.isSafeInteger(amount), `could not parse GenericResource: the amount of ${kind} is too large`);
   return [{ kind, amount }];
+}
+
+function isAmount(value: string): boolean {
+  return /^[+-]?\d+$/.test(value);
 }
 
 function refused(reason: string): EngineError {

@@ -54,6 +54,7 @@ export function infoOf(engine: InfoNeeds): Omit<Info, 'Swarm' | 'DiscoveredDevic
   return {
     ...NOT_HERE,
     ...machine,
+    GenericResources: genericResourcesOf(config),
     ...(pools.length > 0 && { DefaultAddressPools: pools }),
     Warnings: warnings.length === 0 ? null : warnings,
     ...containerCounts(engine.containers),
@@ -118,7 +119,6 @@ const NOT_HERE = {
   IndexServerAddress: 'https://index.docker.io/v1/',
   InitPath: '',
   InitSha1: '',
-  GenericResources: null,
   ExperimentalBuild: false,
   ClusterStore: '',
   ClusterAdvertise: '',
