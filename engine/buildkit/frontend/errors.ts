@@ -31,7 +31,7 @@ export function statusOf(failure: unknown): GrpcError {
   return new GrpcError(code, textOf(failure), [], { cause: failure });
 }
 
-/** The same with the lines of the Buildfile, which the client shows. */
+/** Like `statusOf`, with the lines of the Buildfile, which the client shows. */
 export function statusAt(failure: unknown, place: Place | undefined): GrpcError {
   const status = statusOf(failure);
   return place === undefined

@@ -16,10 +16,10 @@ import { GrpcError, StatusCode } from '../wire/status.ts';
 
 type Headers = Readonly<Record<string, string | readonly string[]>>;
 
-/** What a client serves for its builds: its files, secrets and credentials. */
+/** Files, secrets and credentials of a client, which serves them for its builds. */
 export class Session {
   readonly id: string;
-  /** The same for later builds of the same folder; empty if the client names none. */
+  /** Later builds of a folder have its key again; empty if the client names none. */
   readonly sharedKey: string;
   readonly closed: AbortSignal;
   readonly #client: GrpcClient;

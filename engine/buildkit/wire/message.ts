@@ -143,15 +143,15 @@ export function message<const All extends Readonly<Record<string, object>>>(
   const byNumber = new Map(named.map(([name, each]) => [each.number, { name, each }]));
   return {
     decode: (bytes) => {
-      const value: Record<string, unknown> = Object.fromEntries(named.map(([name, { initial }]) => [name, initial()]));
+      const values = new Map(named.map(([name, { initial }]) => [name, initial()]));
       const reader = new BinaryReader(bytes);
       while (reader.pos < reader.len) {
         const [number, wireType] = reader.tag();
         const known = byNumber.get(number);
         if (known === undefined || known.each.wireType !== wireType) reader.skip(wireType, number);
-        else value[known.name] = known.each.read(reader, value[known.name]);
+        else values.set(known.name, known.each.read(reader, values.get(known.name)));
       }
-      return value as never;
+      return Object.fromEntries(values) as never;
     },
     encode: (value) => {
       const writer = new BinaryWriter();

@@ -26,7 +26,7 @@ const All = message({
 });
 const Text = message({ text: field(1, TEXT) });
 
-test('messages are read as they were written; what was not sent has its initial value', () => {
+test('messages are read as they were written; a field that was not sent has its initial value', () => {
   const value = {
     text: 'ü',
     flag: true,
