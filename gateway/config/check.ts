@@ -18,6 +18,10 @@ import { upstreamAddress } from './upstream-address.ts';
 const MAX_WRONG_RANGES = 10;
 const CALLER_EXPECTED = 'a caller is expected: user:ID, installation:ID, app:ID, workflow:ID or ip:ADDRESS';
 
+/** Headers of answers that HTTP, browsers or the limits need. */
+const NOT_A_COST =
+  /^(?:content-.*|transfer-encoding|connection|trailer|set-cookie|location|etag|date|vary|x-ratelimit-.*)$/i;
+
 /** Checks beyond a schema: names that must exist, keys that need each other, texts with a form of their own. */
 export function crossCheck(config: Config): Problem[] {
   const problems: Problem[] = [];
@@ -36,6 +40,8 @@ export function crossCheck(config: Config): Problem[] {
   }
   if (config.clientAddress.hops !== undefined && !isForwardedFor(config.clientAddress.header))
     wrong(['clientAddress', 'hops'], 'it counts entries of X-Forwarded-For, and clientAddress.header is another one');
+  if (NOT_A_COST.test(config.cost.header))
+    wrong(['cost', 'header'], `clients need ${config.cost.header}, and would not get it`);
   checkRoutes(config, wrong);
   checkIdentities(config.identities, wrong);
   checkIntrospection(config, wrong);

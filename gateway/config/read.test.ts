@@ -134,6 +134,16 @@ const wrong: readonly (readonly [what: string, text: string, problems: readonly 
     [':2:26: trustProxy.1: an address or CIDR range is expected, not "10.0.0.0/33"'],
   ],
   [
+    'a cost in a header that clients need',
+    `${upstream}\ncost: { header: Content-Length }\n`,
+    [':2:17: cost.header: clients need Content-Length, and would not get it'],
+  ],
+  [
+    'statuses that are none',
+    `${upstream}\ncost: { free: [304, 99] }\n`,
+    [':2:21: cost.free.1: must be >= 200 or must be "2xx" or must be "3xx" or must be "4xx" or must be "5xx", not 99'],
+  ],
+  [
     'a window without length',
     `${upstream}\nsecondary: { restPoints: { windowSeconds: 0 } }\n`,
     [':2:43: secondary.restPoints.windowSeconds: must be >= 1, not 0'],
