@@ -266,6 +266,11 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'Remove one or more plugins',
     load: async () => (await import('./resources/plugins.ts')).removePlugins,
   },
+  'swarm ca': {
+    section: 'Cluster',
+    summary: 'Show the root certificate of the cluster, or replace it',
+    load: async () => (await import('./cluster/swarm.ts')).showAuthority,
+  },
   'swarm init': {
     section: 'Cluster',
     summary: 'Make a cluster of this node',

@@ -72,6 +72,7 @@ export const GROUPS: Readonly<Record<string, { summary: string; commands: Readon
   swarm: {
     summary: 'The commands for the cluster',
     commands: {
+      ca: 'swarm ca',
       init: 'swarm init',
       join: 'swarm join',
       'join-token': 'swarm join-token',

@@ -10,11 +10,16 @@ export type SwarmSpec = {
   Orchestration: { TaskHistoryRetentionLimit: number };
   Raft: Record<string, number>;
   Dispatcher: { HeartbeatPeriod: number };
-  CAConfig: { NodeCertExpiry: number };
+  CAConfig: { NodeCertExpiry: number; ForceRotate?: number };
   EncryptionConfig?: { AutoLockManagers: boolean };
   [more: string]: unknown;
 };
-export type SwarmWire = Dated & { Spec: SwarmSpec; JoinTokens: { Worker: string; Manager: string } };
+export type SwarmWire = Dated & {
+  Spec: SwarmSpec;
+  JoinTokens: { Worker: string; Manager: string };
+  TLSInfo: { TrustRoot: string };
+  RootRotationInProgress: boolean;
+};
 
 export type NodeSpec = { Name?: string; Role: string; Availability: string; Labels: Texts };
 export type NodeWire = Dated & {

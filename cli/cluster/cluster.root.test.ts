@@ -35,6 +35,10 @@ suite('swarm, node, service and task', { concurrency: false }, () => {
     assert.match((await refused(one!.engine, 'swarm', 'unlock')).stderr, /swarm is not locked/);
     assert.equal(await on(one, 'swarm', 'update', '--autolock', 'false'), 'Swarm updated.');
     assert.match((await refused(one!.engine, 'swarm', 'unlock-key')).stderr, /no unlock key is set/);
+    const root = await on(one, 'swarm', 'ca');
+    assert.match(root, /^-----BEGIN CERTIFICATE-----/);
+    assert.match(await on(one, 'swarm', 'ca', '--rotate'), /being rotated/);
+    await eventually('another root', async () => ((await on(one, 'swarm', 'ca')) === root ? undefined : true));
     const rows = await on(
       one,
       'node',

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 
 import * as cluster from '@gantry/client/cluster.ts';
@@ -119,6 +120,33 @@ export const updateSwarm = command({
     await cluster.updateSwarm(connection, { Version, Spec: applySwarmFlags(Spec, flags) as cluster.SwarmSpec });
     console.log('Swarm updated.');
     if (flags.autolock === 'true') await printUnlock(context);
+  },
+});
+
+export const showAuthority = command({
+  words: '',
+  count: [0, 0],
+  flags: {
+    rotate: { kind: 'boolean', help: 'Replace it: by a new one, or by --ca-cert' },
+    'ca-cert': { kind: 'text', value: 'FILE', help: 'The root that replaces it' },
+    'ca-key': { kind: 'text', value: 'FILE', help: 'Its key' },
+    'cert-expiry': SPEC['cert-expiry'],
+  },
+  about: 'A rotation goes on until all nodes have a certificate of the new root; then join tokens are new too.',
+  run: async ({ connection }, _words, flags) => {
+    const swarm = await cluster.inspectSwarm(connection);
+    if (!flags.rotate) return console.log(swarm.TLSInfo.TrustRoot.trimEnd());
+    const { CAConfig } = swarm.Spec;
+    const [root, key] = [flags['ca-cert'], flags['ca-key']];
+    const next = {
+      ...CAConfig,
+      ForceRotate: (CAConfig.ForceRotate ?? 0) + 1,
+      ...omitUndefined({ NodeCertExpiry: flags['cert-expiry'] }),
+      ...(root === undefined ? {} : { SigningCACert: await readFile(root, 'utf8') }),
+      ...(key === undefined ? {} : { SigningCAKey: await readFile(key, 'utf8') }),
+    };
+    await cluster.updateSwarm(connection, { Version: swarm.Version, Spec: { ...swarm.Spec, CAConfig: next } });
+    console.log('The root is being rotated; "gantry node ls" lists nodes that are down, which it waits for.');
   },
 });
 

@@ -5,6 +5,7 @@ import {
   generateKeyPairSync,
   randomBytes,
   sign,
+  type KeyObject,
   X509Certificate,
 } from 'node:crypto';
 
@@ -31,6 +32,7 @@ const OID = {
   organization: '2.5.4.10',
   unit: '2.5.4.11',
   ecdsaWithSha256: '1.2.840.10045.4.3.2',
+  rsaWithSha256: '1.2.840.113549.1.1.11',
   authorityKey: '2.5.29.35',
   subjectKey: '2.5.29.14',
   keyUsage: '2.5.29.15',
@@ -43,8 +45,8 @@ const OID = {
 const ROOT_HOURS = 20 * 365 * 24;
 /** The difference that clocks may have. */
 const BACKDATED_HOURS = 1;
-const ALGORITHM = sequence(oid(OID.ecdsaWithSha256));
 const SERIAL_BYTES = 16;
+const EXTENSIONS = 0xa3;
 
 export type Subject = Readonly<{ name: string; unit?: string; organization?: string }>;
 type Wanted = Readonly<{
@@ -90,8 +92,23 @@ export function newAuthority(name: string, now: Temporal.Instant): Authority {
     extension(OID.keyUsage, true, bits(Buffer.from([0b0000_0110]), 1)), // keyCertSign, cRLSign
     extension(OID.subjectKey, false, octets(keyId(key))),
   ];
-  const body = certificateBody(nameOf({ name }), nameOf({ name }), key, lifeOf(now, ROOT_HOURS * 3600), extensions);
-  return { certificate: pem('CERTIFICATE', signBody(body, privateKey)), key: privateKey };
+  const life = lifeOf(now, ROOT_HOURS * 3600);
+  const certificate = signCertificate(nameOf({ name }), nameOf({ name }), key, life, extensions, privateKey);
+  return { certificate, key: privateKey };
+}
+
+/** A certificate of another root by this authority, for nodes that trust only this one. */
+export function crossSign(authority: Authority, root: string, now: Temporal.Instant): string {
+  const key = spkiOfIssuer({ certificate: root });
+  const extensions = [
+    extension(OID.basicConstraints, true, sequence(boolean(true))),
+    extension(OID.keyUsage, true, bits(Buffer.from([0b0000_0110]), 1)),
+    extension(OID.subjectKey, false, octets(subjectKeyOf(root) ?? keyId(key))),
+    ...authorityKey(authority),
+  ];
+  const subject = issuerOf({ certificate: root });
+  const life = lifeOf(now, ROOT_HOURS * 3600);
+  return signCertificate(subject, issuerOf(authority), key, life, extensions, authority.key);
 }
 
 /** A certificate for a server and client of TLS, in PEM. */
@@ -105,11 +122,11 @@ export function issue(authority: Authority, wanted: Wanted): string {
     extension(OID.keyUsage, true, bits(Buffer.from([0b1000_0000]), 7)), // digitalSignature
     extension(OID.extendedKeyUsage, false, sequence(oid(OID.serverAuth), oid(OID.clientAuth))),
     ...(names.length === 0 ? [] : [extension(OID.alternativeNames, false, sequence(...names))]),
-    extension(OID.authorityKey, false, sequence(tlv(0x80, keyId(spkiOfIssuer(authority))))),
+    ...authorityKey(authority),
   ];
   const life = lifeOf(wanted.now, wanted.lifeSeconds);
-  const body = certificateBody(nameOf(wanted.subject), issuerOf(authority), spki(wanted.publicKey), life, extensions);
-  return pem('CERTIFICATE', signBody(body, authority.key));
+  const subject = nameOf(wanted.subject);
+  return signCertificate(subject, issuerOf(authority), spki(wanted.publicKey), life, extensions, authority.key);
 }
 
 /** The list of revoked certificates, in DER, for a year. */
@@ -124,8 +141,9 @@ export function revocationList(
   const from = time(now.subtract({ hours: BACKDATED_HOURS }));
   const until = time(now.add({ hours: ROOT_HOURS }));
   const list = entries.length === 0 ? [] : [sequence(...entries)];
+  const algorithm = algorithmOf(createPrivateKey(authority.key));
   return signBody(
-    sequence(integer(Buffer.from([1])), ALGORITHM, issuerOf(authority), from, until, ...list),
+    sequence(integer(Buffer.from([1])), algorithm, issuerOf(authority), from, until, ...list),
     authority.key,
   );
 }
@@ -142,23 +160,59 @@ export function serialOf(certificate: string): string {
   return new X509Certificate(certificate).serialNumber.padStart(SERIAL_BYTES * 2, '0').toLowerCase();
 }
 
-function certificateBody(subject: Der, issuer: Der, key: Buffer, life: Der, extensions: readonly Der[]): Der {
+/** PEM. */
+function signCertificate(
+  subject: Der,
+  issuer: Der,
+  key: Buffer,
+  life: Der,
+  extensions: readonly Der[],
+  privateKey: string,
+): string {
   const serial = randomBytes(SERIAL_BYTES);
   serial[0] = (serial[0]! & 0x7f) | 0x40; // positive, and always of the same length
-  return sequence(
+  const body = sequence(
     explicit(0, integer(Buffer.from([2]))), // version 3
     integer(serial),
-    ALGORITHM,
+    algorithmOf(createPrivateKey(privateKey)),
     issuer,
     life,
     subject,
     key,
     explicit(3, sequence(...extensions)),
   );
+  return pem('CERTIFICATE', signBody(body, privateKey));
 }
 
 function signBody(body: Der, privateKey: string): Buffer {
-  return sequence(body, ALGORITHM, bits(sign('sha256', body, createPrivateKey(privateKey))));
+  const key = createPrivateKey(privateKey);
+  return sequence(body, algorithmOf(key), bits(sign('sha256', body, key)));
+}
+
+/** Roots of clients may have keys of RSA. */
+function algorithmOf({ asymmetricKeyType }: KeyObject): Der {
+  return asymmetricKeyType === 'rsa' ? sequence(oid(OID.rsaWithSha256), tlv(0x05)) : sequence(oid(OID.ecdsaWithSha256));
+}
+
+/** Names the issuer's key as the issuer's own certificate does; roots of clients need not. */
+function authorityKey({ certificate }: Pick<Authority, 'certificate'>): Der[] {
+  const id = subjectKeyOf(certificate);
+  return id === undefined ? [] : [extension(OID.authorityKey, false, sequence(tlv(0x80, id)))];
+}
+
+/** The identifier of a certificate's key in it. */
+function subjectKeyOf(certificate: string): Buffer | undefined {
+  const [body] = contentOf(new X509Certificate(certificate).raw);
+  const extensions = contentOf(body!).find((part) => part[0] === EXTENSIONS);
+  const all = extensions === undefined ? [] : contentOf(contentOf(extensions)[0]!);
+  const found = all.find((each) => contentOf(each)[0]!.equals(oid(OID.subjectKey)));
+  const value = found === undefined ? undefined : contentOf(found).at(-1);
+  return value === undefined ? undefined : valueOf(valueOf(value));
+}
+
+/** The bytes of a value without its tag and length; identifiers of keys are short. */
+function valueOf(der: Der): Buffer {
+  return der.subarray(2);
 }
 
 function nameOf({ name, unit, organization }: Subject): Der {
@@ -181,7 +235,7 @@ function keyId(key: Buffer): Buffer {
   return createHash('sha1').update(key).digest();
 }
 
-function spkiOfIssuer({ certificate }: Authority): Buffer {
+function spkiOfIssuer({ certificate }: Pick<Authority, 'certificate'>): Buffer {
   return new X509Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' });
 }
 

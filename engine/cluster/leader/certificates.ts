@@ -1,5 +1,6 @@
 import { EngineError } from '../../lib/errors.ts';
 import { issue } from '../ca/certificates.ts';
+import { issuingAuthority, trustOf } from '../ca/rotation.ts';
 import { idOfKey, parseToken, rootDigest, sameSecret } from '../ca/token.ts';
 import type { Draft } from '../state/draft.ts';
 import type { ClusterRecord, NodeRecord, NodeRole } from '../state/records.ts';
@@ -9,17 +10,19 @@ import type { Peer } from '../wire/server.ts';
 
 const DAY_NS = 24 * 3600 * 1e9;
 
-/** The certificate of a node, in PEM: its name is the node's id, its unit its role. */
+/** The certificate of a node, in PEM with its chain: its name is the node's id, its unit its role. */
 export function nodeCertificate(
-  { ca, id, spec }: Pick<ClusterRecord, 'ca' | 'id' | 'spec'>,
+  cluster: Pick<ClusterRecord, 'ca' | 'id' | 'rotation' | 'spec'>,
   node: Readonly<{ id: string; role: NodeRole }>,
   publicKey: string,
   now: Temporal.Instant,
 ): string {
+  const { id, spec } = cluster;
+  const { chain, ...authority } = issuingAuthority(cluster);
   const unit = `swarm-${node.role}`;
   const lifeSeconds = (spec.nodeCertExpiryNs || 90 * DAY_NS) / 1e9;
   const subject = { name: node.id, unit, organization: id };
-  return issue(ca, { subject, publicKey, now, lifeSeconds, dnsNames: [node.id, unit] });
+  return issue(authority, { subject, publicKey, now, lifeSeconds, dnsNames: [node.id, unit] }) + chain;
 }
 
 /**
@@ -42,7 +45,7 @@ export function giveCertificate(
   if (request.token !== undefined || node.role !== role)
     draft.put('node', { ...node, role, updatedAt: now.toString() });
   const certificate = elsewhere?.certificate ?? ownCertificate(cluster, { id: node.id, role }, request.publicKey, now);
-  return { nodeId: node.id, clusterId: cluster.id, role, certificate };
+  return { nodeId: node.id, clusterId: cluster.id, role, certificate, issuer: trustOf(cluster).issuer };
 }
 
 /** Finds the node and the role of a certificate for this request; throws where nobody would get one. */

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { signExternally } from '../ca/external.ts';
+import { externalsFor, issuingAuthority } from '../ca/rotation.ts';
 import { newClusterId } from '../ca/token.ts';
 import { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { Etcd } from '../etcd/gateway.ts';
@@ -157,12 +158,14 @@ export class Leadership implements AsyncDisposable {
     peer: Peer | undefined,
   ): Promise<{ role: NodeRole; certificate: string } | undefined> {
     const { clock, identity, replica } = this.#needs;
-    const { ca, id, spec } = clusterOf(replica);
-    if (spec.externalCas.length === 0) return undefined;
+    const cluster = clusterOf(replica);
+    const { certificate: root, chain } = issuingAuthority(cluster);
+    const externals = externalsFor(cluster.spec, root, cluster);
+    if (externals.length === 0) return undefined;
     const { node, role } = certificateHolder(replica, request, peer, clock.now());
-    const subject = { name: node.id, unit: `swarm-${role}`, organization: id };
-    const asking = { clock, root: ca.certificate, identity: identity() };
-    return { role, certificate: await signExternally(asking, spec.externalCas, { ...request, subject }) };
+    const subject = { name: node.id, unit: `swarm-${role}`, organization: cluster.id };
+    const asking = { clock, root, identity: identity() };
+    return { role, certificate: (await signExternally(asking, externals, { ...request, subject })) + chain };
   }
 }
 

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { WantedAttachment } from '../../networks/overlay/members/attachment.ts';
+import { trustOf } from '../ca/rotation.ts';
 import type { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { LogBroker } from '../logs/broker.ts';
 import { storeAttachments } from '../networks/attachments.ts';
@@ -30,7 +31,12 @@ type Needs = Pick<Engine, 'background' | 'clock' | 'log'> &
   }>;
 type Hello = Extract<FromNode, { say: 'hello' }>;
 type Withdrawing = Extract<FromNode, { say: 'withdrawing' }>;
-type Session = { channel: Channel<typeof FromNode, FromLeader>; pending: number };
+type Session = {
+  channel: Channel<typeof FromNode, FromLeader>;
+  pending: number;
+  /** It follows roots: a node of an earlier version does not know `trust`. */
+  trusts: boolean;
+};
 
 const MISSED_BEATS = 3;
 /** Under a new leader nodes first have to find it. */
@@ -53,15 +59,18 @@ export class Sessions implements Disposable {
   readonly #startedMs = performance.now();
   #timer: Disposable;
   #managers = '';
+  #trust = '';
   #toldPeriodMs: number | undefined;
 
   constructor(needs: Needs) {
     this.#needs = needs;
     this.#tellPeriod();
+    this.#tellTrust();
     this.#timer = this.#lookLater();
     this.#commits = needs.replica.onCommit(() => {
       this.#tellManagers();
       this.#tellPeriod();
+      this.#tellTrust();
     });
     needs.background.run('ask which nodes are there', {}, async () => await this.#forgetStates());
   }
@@ -72,6 +81,7 @@ export class Sessions implements Disposable {
     this.#heardMs.set(id, performance.now());
     const session: Session = {
       pending: 0,
+      trusts: false,
       channel: new Channel(socket, {
         schema: FromNode,
         limits: FROM_NODE_LIMITS,
@@ -116,6 +126,7 @@ export class Sessions implements Disposable {
     this.#heardMs.set(id, performance.now());
     if (message.say === 'beat') session.channel.send({ say: 'beat' });
     if (message.say === 'hello') this.#greet(id, session, message);
+    if (message.say === 'tls') this.#storeTls(id, session, message.tls);
     if (message.say === 'report') this.#store(id, session, message);
     if (message.say === 'wantFile') this.#answerFile(id, session, message);
     if (message.say === 'attachments') this.#attach(id, session, message.wanted);
@@ -123,15 +134,16 @@ export class Sessions implements Disposable {
     if (message.say === 'withdrawing') this.#withdraw(id, session, message);
   }
 
-  #greet(id: string, session: Session, { description, address, dataPath, syncs, files, logs }: Hello): void {
+  #greet(id: string, session: Session, { description, address, dataPath, tls, syncs, files, logs }: Hello): void {
     const { replica } = this.#needs;
     const { channel } = session;
     this.#run('greet a node', id, session, async () => {
-      await this.#change(id, ({ dataPath: _before, ...node }) => ({
+      await this.#change(id, ({ dataPath: _before, tls: _tls, ...node }) => ({
         ...node,
         description,
         status: { state: 'ready', message: '', address },
         ...(dataPath === undefined || dataPath === address ? {} : { dataPath }),
+        ...(tls === undefined ? {} : { tls }),
       }));
       const node = replica.get('node', id);
       const { tunnelPort } = clusterOf(replica);
@@ -146,10 +158,18 @@ export class Sessions implements Disposable {
         hasEtcd: node.manager !== undefined,
         ...(tunnelPort === undefined ? {} : { tunnelPort }),
       });
+      session.trusts = tls !== undefined;
+      if (session.trusts) channel.send({ say: 'trust', ...trustOf(clusterOf(replica)) });
       if (this.#sessions.get(id) !== session) return;
       this.#needs.networks.begin(id, (message) => channel.send(message), syncs === true);
       this.#needs.dispatcher.begin(id, (message) => channel.send(message), files === true);
       if (logs === true) this.#needs.logs.begin(id, (message) => channel.send(message));
+    });
+  }
+
+  #storeTls(id: string, session: Session, tls: NonNullable<NodeRecord['tls']>): void {
+    this.#run('store the certificate of a node', id, session, async () => {
+      await this.#change(id, (node) => ({ ...node, tls }));
     });
   }
 
@@ -266,6 +286,19 @@ export class Sessions implements Disposable {
     if (told === this.#managers) return;
     this.#managers = told;
     for (const { channel } of this.#sessions.values()) channel.send({ say: 'managers', managers });
+  }
+
+  /** Nodes follow another root, or get certificates of it. */
+  #tellTrust(): void {
+    const cluster = this.#needs.replica.get('cluster', '');
+    if (cluster === undefined) return;
+    const told = `${cluster.ca.certificate} ${cluster.rotation?.root.certificate}`;
+    if (told === this.#trust) return;
+    const isFirst = this.#trust === '';
+    this.#trust = told;
+    if (isFirst) return; // each node hears of it in its welcome
+    const trust = trustOf(cluster);
+    for (const { channel, trusts } of this.#sessions.values()) if (trusts) channel.send({ say: 'trust', ...trust });
   }
 
   /** A node that beats by a longer period than the leader waits for would be down. */

@@ -115,10 +115,12 @@ const ClusterSpec = Type.Object({
         () => 'must be a URL',
       ),
       options: Labels,
+      certificate: optional(text),
     }),
   ),
   logDriver: optional(LogDriver),
   autoLock: optional(Type.Boolean()),
+  forceRotate: optional(CountField),
 });
 
 const NodeSpec = Type.Object({
@@ -141,6 +143,7 @@ const WRITE_SCHEMAS = {
       rotateWorker: Type.Boolean(),
       rotateManager: Type.Boolean(),
       rotateUnlockKey: optional(Type.Boolean()),
+      signing: optional(Type.Object({ certificate: text, key: text })),
     }),
     result: Type.Void(),
   },

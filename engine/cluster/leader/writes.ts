@@ -10,6 +10,7 @@ import { createService } from '../services/create.ts';
 import { removeService } from '../services/remove.ts';
 import { updateService } from '../services/update.ts';
 import type { Draft } from '../state/draft.ts';
+import { finishRotation } from '../swarm/finish-rotation.ts';
 import { updateCluster } from '../swarm/update.ts';
 import type { WriteArguments, WriteName, WriteResult } from './write-schemas.ts';
 
@@ -35,4 +36,4 @@ export const WRITES: { readonly [N in WriteName]: Operation<N> } = {
 };
 
 /** Stages between a turn's writes and the orchestration of services, in this order. */
-export const STAGES: readonly Stage[] = [seedIngress];
+export const STAGES: readonly Stage[] = [seedIngress, finishRotation];

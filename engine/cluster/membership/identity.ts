@@ -24,7 +24,10 @@ const Identity = Type.Object({
   role: Type.Union([Type.Literal('worker'), Type.Literal('manager')]),
   certificate: Type.String(),
   key: Type.String(),
+  /** One root, or during a rotation also the one that follows. */
   root: Type.String(),
+  /** Digest of the key that has signed the certificate; missing: that of the root. */
+  issuer: Type.Optional(Type.String()),
   /** `ip:port`. */
   listen: Type.String(),
   advertise: Type.String(),

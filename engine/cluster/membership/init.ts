@@ -172,6 +172,7 @@ function newCluster(spec: ClusterSpec, root: string | undefined, now: Temporal.I
     peerCa: newAuthority('swarm-peers', now),
     revokedPeers: [],
     joinSecrets: { worker: newSecret(), manager: newSecret() },
+    ...(spec.forceRotate !== undefined && { forcedRotation: spec.forceRotate }),
     ...(spec.autoLock === true && { unlockKey: newUnlockKey() }),
   };
 }

@@ -4,6 +4,7 @@ import { retry } from '../../lib/concurrency/retry.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { newRequest } from '../ca/certificates.ts';
+import { firstCertificate } from '../ca/rotation.ts';
 import { parseToken, rootDigest, type JoinToken } from '../ca/token.ts';
 import { findEtcd } from '../etcd/process.ts';
 import { NotReached, WireClient } from '../wire/client.ts';
@@ -51,7 +52,7 @@ export async function joinCluster(
     answer: CertificateAnswer,
     milliseconds: CERTIFICATE_TIMEOUT_MS,
   };
-  const { nodeId, clusterId, role, certificate } = await inTime(
+  const { nodeId, clusterId, role, certificate, issuer } = await inTime(
     askLeader({ client: newcomer, clock: needs.clock }, () => addresses, asked),
   );
   if (role === 'manager') findEtcd();
@@ -64,6 +65,7 @@ export async function joinCluster(
       certificate,
       key: privateKey,
       root,
+      ...(issuer !== undefined && { issuer }),
       listen: addressText(listen),
       advertise: addressText(advertise),
       managers: addresses.map((address) => ({ id: '', address })),
@@ -90,7 +92,7 @@ async function findRoot(
     return await retry({ clock, timeoutMs: FIND_TIMEOUT_MS, delayMs: FIND_DELAY_MS, isTransient }, async (leftMs) => {
       const address = addresses[turn++ % addresses.length]!;
       const { certificate } = await stranger.ask(address, '/v1/ca', undefined, RootAnswer, leftMs);
-      if (digestOf(certificate) === expected) return certificate;
+      if (digestOf(certificate) === expected) return firstCertificate(certificate); // no other root that comes with it
       throw new EngineError('failed', `remote CA does not match fingerprint. Expected: ${expected}`);
     });
   } catch (error) {

@@ -11,9 +11,10 @@ export function managerRoutes(
   identity: () => Identity,
   leading: () => Leadership,
   dataKey: () => Buffer | undefined,
+  root: () => string,
 ): Routes {
   return {
-    'GET /v1/ca': route('anyone', Nothing, async () => await Promise.resolve({ certificate: identity().root })),
+    'GET /v1/ca': route('anyone', Nothing, async () => await Promise.resolve({ certificate: root() })),
     'POST /v1/certificates': route(
       'anyone',
       CertificateRequest,

@@ -8,6 +8,7 @@ import { retry } from '../../lib/concurrency/retry.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { revocationList } from '../ca/certificates.ts';
+import { firstCertificate } from '../ca/rotation.ts';
 import { SPARE_BYTES, EtcdMaintenance } from '../etcd/etcd-maintenance.ts';
 import { QUOTA_BYTES, type FirstStart } from '../etcd/flags.ts';
 import { Etcd, EtcdError } from '../etcd/gateway.ts';
@@ -104,6 +105,7 @@ export class Manager implements AsyncDisposable {
           () => this.#identity,
           () => this.#leading(),
           () => this.#dataKey.known,
+          () => this.replica.get('cluster', '')?.ca.certificate ?? firstCertificate(this.#identity.root),
         ),
         admits: (peer, who) => this.#admits(peer, who),
         upgrades: managerUpgrades(() => this.#leading()),

@@ -9,6 +9,7 @@ import type { Question } from '../../networks/overlay/members/withdrawals.ts';
 import { Agent } from '../agent/agent.ts';
 import type { AgentNeeds } from '../agent/needs.ts';
 import { newKey, newRequest } from '../ca/certificates.ts';
+import { issuerDigest, trustDigest } from '../ca/rotation.ts';
 import { parseUnlockKey } from '../keys/unlock-key.ts';
 import type { ClusterSpec, NodeRole } from '../state/records.ts';
 import { WireClient } from '../wire/client.ts';
@@ -44,6 +45,7 @@ const START_TIMEOUT_MS = 120_000;
 /** Shares of a certificate's life. */
 const [RENEW_FROM, RENEW_UNTIL] = [0.5, 0.8];
 const RENEWAL_RETRY_DELAY_MS = 60_000;
+const MAX_ROTATION_DELAY_MS = 2000;
 /** An external authority may give certificates that are due at once. */
 const MIN_RENEWAL_DELAY_MS = 5000;
 
@@ -57,6 +59,8 @@ export class Member implements AsyncDisposable {
   #starting: Manager | undefined;
   #agent: Agent | undefined;
   #renewal: Disposable | undefined;
+  /** Tells the leader what it asked for by `trust`. */
+  #tellTls: (() => void) | undefined;
   #changing: Promise<void> = Promise.resolve();
   #isEnding = false;
   /** The role could not be taken up yet. */
@@ -120,6 +124,7 @@ export class Member implements AsyncDisposable {
         description: () => describeNode(this.#needs),
         address: () => readAddress(this.#identity.advertise).ip,
         dataPath: () => this.#identity.dataPath,
+        tls: () => this.#tls,
         told: (message, answer) => {
           if (message.say === 'welcome') {
             attachments.use((wanted) => answer({ say: 'attachments', wanted }));
@@ -185,11 +190,35 @@ export class Member implements AsyncDisposable {
     const { publicKey, privateKey, csr } = newRequest();
     const body = { publicKey, csr };
     const request = { path: '/v1/certificates', body, answer: CertificateAnswer, milliseconds: ASK_TIMEOUT_MS };
-    const { role, certificate } = await askLeader(this.#asking, () => this.managers, request);
-    this.change({ role, certificate, key: privateKey });
+    const { role, certificate, issuer } = await askLeader(this.#asking, () => this.managers, request);
+    this.#use({ role, certificate, key: privateKey, issuer });
+    this.#renewLater(MIN_RENEWAL_DELAY_MS);
+  }
+
+  /** Takes another certificate or root, and tells the leader. */
+  #use(changes: Partial<Identity>): void {
+    this.change(changes);
     this.client.use(this.#identity);
     this.#manager?.use(this.#identity);
-    this.#renewLater(MIN_RENEWAL_DELAY_MS);
+    this.#tellTls?.();
+  }
+
+  get #tls(): { root: string; issuer: string } {
+    const { issuer, root } = this.#identity;
+    return { root: trustDigest(root), issuer: issuer ?? issuerDigest(root) };
+  }
+
+  /** Follows the leader's word on roots, by a certificate of the issuer that it names. */
+  #follow({ root, issuer }: Extract<FromLeader, { say: 'trust' }>, answer: (message: FromNode) => void): void {
+    this.#tellTls = () => answer({ say: 'tls', tls: this.#tls });
+    if (root !== this.#identity.root) this.#use({ root });
+    if (issuer === this.#tls.issuer) return;
+    // Not all nodes at once.
+    this.#needs.background.after(Math.random() * MAX_ROTATION_DELAY_MS, 'follow another root', {}, () => {
+      this.#needs.background.untilDone('follow another root', {}, async () => {
+        if (!this.#isEnding && issuer !== this.#tls.issuer) await this.renew();
+      });
+    });
   }
 
   /** Stores what has changed of the identity. */
@@ -263,6 +292,8 @@ export class Member implements AsyncDisposable {
       this.#needs.engine.networks.overlays.settleAll();
       answer({ say: 'synced', number: message.number });
     }
+    if (message.say === 'welcome') this.#tellTls = undefined;
+    if (message.say === 'trust') this.#follow(message, answer);
     if (message.say === 'renew')
       this.#needs.background.run('renew the certificate', {}, async () => await this.renew());
   }

@@ -15,6 +15,8 @@ type Settings = Readonly<{
   description: () => Hello['description'];
   /** Where the node is reached. */
   address: () => string;
+  /** Its root and the issuer of its certificate. */
+  tls: () => Hello['tls'];
   /** Its address for the traffic of overlays, where it is another one. */
   dataPath: () => string | undefined;
   /** `answer` is for this session only. */
@@ -138,6 +140,7 @@ export class Session implements AsyncDisposable {
       description: this.#settings.description(),
       address: this.#settings.address(),
       ...(dataPath === undefined ? {} : { dataPath }),
+      tls: this.#settings.tls(),
       syncs: true,
       files: true,
       logs: true,

@@ -3,7 +3,7 @@ import { presentGeneric } from '../services/task-template/resources.ts';
 import type { ManagerPlace, NodeDescription, NodeState, Stored } from '../state/records.ts';
 import type { View } from '../state/view.ts';
 import { clusterOf } from '../state/view.ts';
-import { tlsInfo } from '../swarm/present.ts';
+import { nodeTlsInfo } from '../swarm/present.ts';
 
 /** `leader`: the id of the manager that leads. */
 export function presentNode(view: View, node: Stored<'node'>, leader: string | undefined): object {
@@ -21,7 +21,7 @@ export function presentNode(view: View, node: Stored<'node'>, leader: string | u
     },
     Description: {
       ...(description === undefined ? NOTHING_KNOWN : presentDescription(description)),
-      TLSInfo: tlsInfo(clusterOf(view)),
+      TLSInfo: nodeTlsInfo(clusterOf(view), node.tls),
     },
     Status: {
       State: status.state,

@@ -31,6 +31,12 @@ export type ClusterRecord = Readonly<
     spec: ClusterSpec;
     /** PEM: certificate and key of the authority that issues the certificates of nodes. The key is empty where only others have it. */
     ca: Authority;
+    /** The root that follows, while nodes get its certificates, and its certificate by the present root (PEM). */
+    rotation?: Readonly<{ root: Authority; crossSigned: string }>;
+    /** `forceRotate` of the last rotation that a client has forced. */
+    forcedRotation?: number;
+    /** PEM: the root before the last rotation. */
+    formerRoot?: string;
     /** PEM: the same for the peers of etcd, where no certificate of a node opens anything. */
     peerCa: Authority;
     /** Serial numbers (hexadecimal) of revoked certificates of peers, with the second in which they expire. */
@@ -68,7 +74,9 @@ export type ClusterSpec = Readonly<{
   }>;
   heartbeatPeriodNs: number;
   nodeCertExpiryNs: number;
-  externalCas: readonly Readonly<{ protocol: 'cfssl'; url: string; options: Labels }>[];
+  externalCas: readonly Readonly<{ protocol: 'cfssl'; url: string; options: Labels; certificate?: string }>[];
+  /** Another number begins a rotation of the root. */
+  forceRotate?: number;
   /** Managers need a key to go on after a restart. */
   autoLock?: boolean;
   /** For tasks that name none. */
@@ -85,6 +93,8 @@ export type NodeRecord = Readonly<
     spec: Readonly<{ name: string; labels: Labels; role: NodeRole; availability: Availability }>;
     /** Role in its certificate: follows `spec.role`. */
     role: NodeRole;
+    /** Digests of the root that it trusts, and of the key that has signed its certificate (`ca/rotation.ts`). */
+    tls?: Readonly<{ root: string; issuer: string }>;
     /** Missing until its first session. */
     description?: NodeDescription;
     status: Readonly<{ state: NodeState; message: string; address: string }>;

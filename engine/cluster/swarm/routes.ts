@@ -59,7 +59,9 @@ export const swarmRoutes =
         const rotateWorker = parseStrictBoolean('rotateWorkerToken', query.rotateWorkerToken);
         const rotateManager = parseStrictBoolean('rotateManagerToken', query.rotateManagerToken);
         const rotateUnlockKey = parseStrictBoolean('rotateManagerUnlockKey', query.rotateManagerUnlockKey);
-        const rotated = { rotateWorker, rotateManager, rotateUnlockKey };
+        const { SigningCACert, SigningCAKey } = body.CAConfig ?? {};
+        const signing = { certificate: SigningCACert ?? '', key: SigningCAKey ?? '' };
+        const rotated = { rotateWorker, rotateManager, rotateUnlockKey, signing };
         await cluster.manager().write('updateCluster', { version, spec: readSpec(body), ...rotated });
         return reply.code(200).send();
       },

@@ -24,7 +24,12 @@ export const SpecBody = Type.Object({
   CAConfig: orNull(
     Type.Object({
       NodeCertExpiry: Type.Optional(IntegerField),
-      ExternalCAs: orNull(Type.Array(Type.Object({ Protocol: text, URL: text, Options: orNull(Texts) }))),
+      ExternalCAs: orNull(
+        Type.Array(Type.Object({ Protocol: text, URL: text, Options: orNull(Texts), CACert: orNull(Type.String()) })),
+      ),
+      SigningCACert: orNull(Type.String()),
+      SigningCAKey: orNull(Type.String()),
+      ForceRotate: orNull(CountField),
     }),
   ),
   TaskDefaults: orNull(Type.Object({ LogDriver: orNull(Type.Object({ Name: text, Options: orNull(Texts) })) })),

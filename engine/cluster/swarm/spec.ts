@@ -1,5 +1,6 @@
 import { refuseIf } from '../../lib/errors.ts';
 import { isWithin, MAX_RECORD_BYTES } from '../../lib/notations/field-schemas.ts';
+import { normalizeCertificate } from '../ca/rotation.ts';
 import type { ClusterSpec } from '../state/records.ts';
 import type { SpecBody } from './schema.ts';
 
@@ -32,6 +33,7 @@ export function readSpec(body: SpecBody): ClusterSpec {
     nodeCertExpiryNs < HOUR_NS,
     'rpc error: code = InvalidArgument desc = minimum certificate expiry time is: 1h0m0s',
   );
+  const forceRotate = body.CAConfig?.ForceRotate ?? 0;
   const driver = body.TaskDefaults?.LogDriver;
   return {
     name: NAME,
@@ -41,6 +43,7 @@ export function readSpec(body: SpecBody): ClusterSpec {
     heartbeatPeriodNs,
     nodeCertExpiryNs,
     externalCas: readExternal(body.CAConfig?.ExternalCAs ?? []),
+    ...(forceRotate > 0 && { forceRotate }),
     ...(body.EncryptionConfig?.AutoLockManagers === true && { autoLock: true }),
     ...(driver?.Name ? { logDriver: { name: driver.Name, options: driver.Options ?? {} } } : {}),
   };
@@ -60,12 +63,13 @@ function readRaft(given: NonNullable<SpecBody['Raft']>): ClusterSpec['raft'] {
 type External = NonNullable<NonNullable<SpecBody['CAConfig']>['ExternalCAs']>;
 
 function readExternal(given: External): ClusterSpec['externalCas'] {
-  return given.map(({ Protocol = '', URL: url = '', Options }) => {
+  return given.map(({ Protocol = '', URL: url = '', Options, CACert }) => {
+    const certificate = normalizeCertificate(CACert ?? '');
     refuseIf(Protocol !== '' && Protocol.toLowerCase() !== 'cfssl', `invalid protocol: "${Protocol}"`);
     refuseIf(
       !/^https?:\/\//.test(url) || !URL.canParse(url),
       `rpc error: code = InvalidArgument desc = invalid URL of an external CA: "${url}"`,
     );
-    return { protocol: 'cfssl', url, options: Options ?? {} };
+    return { protocol: 'cfssl', url, options: Options ?? {}, ...(certificate !== '' && { certificate }) };
   });
 }

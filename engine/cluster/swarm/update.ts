@@ -1,4 +1,5 @@
 import { refuseIf } from '../../lib/errors.ts';
+import { issuingAuthority, signsFor, withWantedRoot } from '../ca/rotation.ts';
 import { newSecret } from '../ca/token.ts';
 import { newUnlockKey } from '../keys/unlock-key.ts';
 import type { WriteArguments } from '../leader/write-schemas.ts';
@@ -7,9 +8,10 @@ import type { ClusterRecord, ClusterSpec } from '../state/records.ts';
 import { clusterOf } from '../state/view.ts';
 
 /** A cluster whose root was laid down has no key of its own to sign with. */
-export function refuseWithoutKey({ ca }: Pick<ClusterRecord, 'ca'>, { externalCas }: ClusterSpec): void {
+export function refuseWithoutKey(cluster: Pick<ClusterRecord, 'ca' | 'rotation'>, spec: ClusterSpec): void {
+  const { certificate, key } = issuingAuthority(cluster);
   refuseIf(
-    ca.key === '' && externalCas.length === 0,
+    key === '' && !signsFor(spec, certificate, cluster),
     'rpc error: code = InvalidArgument desc = the key of the root is not here: an external CA has to sign',
   );
 }
@@ -17,16 +19,27 @@ export function refuseWithoutKey({ ca }: Pick<ClusterRecord, 'ca'>, { externalCa
 /** POST /swarm/update; tokens of the old secrets are void. Managers take the unlock key from the record. */
 export function updateCluster(
   draft: Draft,
-  { spec, version, rotateWorker, rotateManager, rotateUnlockKey = false }: WriteArguments<'updateCluster'>,
+  {
+    spec,
+    version,
+    rotateWorker,
+    rotateManager,
+    rotateUnlockKey = false,
+    signing = { certificate: '', key: '' },
+  }: WriteArguments<'updateCluster'>,
   now: Temporal.Instant,
 ): void {
-  const { unlockKey, ...cluster } = clusterOf(draft);
-  refuseOldVersion(cluster, version);
+  const { unlockKey, ...before } = clusterOf(draft);
+  refuseOldVersion(before, version);
+  const cluster = withWantedRoot(before, spec, signing, now);
   refuseWithoutKey(cluster, spec);
   const { joinSecrets } = cluster;
+  const ofPresentRoot = (external: ClusterSpec['externalCas'][number]): typeof external => {
+    return { certificate: cluster.ca.certificate, ...external }; // the root that follows has others
+  };
   draft.put('cluster', {
     ...cluster,
-    spec,
+    spec: cluster.rotation === undefined ? spec : { ...spec, externalCas: spec.externalCas.map(ofPresentRoot) },
     joinSecrets: {
       worker: rotateWorker ? newSecret() : joinSecrets.worker,
       manager: rotateManager ? newSecret() : joinSecrets.manager,

@@ -19,6 +19,8 @@ const ID = 'n'.repeat(25);
 const NOW = '2026-01-01T00:00:00Z';
 const ADDRESS = '192.0.2.1:2377';
 const URL = 'https://192.0.2.1:2378';
+const DIGEST = 'a1'.repeat(32);
+const TLS = { root: DIGEST, issuer: DIGEST };
 const raft = {
   snapshotInterval: 1,
   keepOldSnapshots: 0,
@@ -76,7 +78,7 @@ const line = { say: 'line', task: ID, stream: 'stderr', time, attributes: { a: '
 const SAMPLES: Readonly<Record<string, readonly object[]>> = {
   RootAnswer: [{ certificate: 'c' }],
   CertificateRequest: [{ publicKey: 'p', csr: 'c', token: 't' }],
-  CertificateAnswer: [{ nodeId: ID, clusterId: ID, role: 'worker', certificate: 'c' }],
+  CertificateAnswer: [{ nodeId: ID, clusterId: ID, role: 'worker', certificate: 'c', issuer: DIGEST }],
   PeerRequest: [{ address: ADDRESS, url: URL, publicKey: 'p' }],
   PeerAnswer: [
     { members: [{ name: ID, peerUrl: URL }], certificate: 'c', ca: 'c', crl: '', raft, unlockKey: 'k', dataKey: 'k' },
@@ -88,8 +90,18 @@ const SAMPLES: Readonly<Record<string, readonly object[]>> = {
   OutageAnswer: [{ granted: true }],
   Refusal: [{ kind: 'conflict', message: 'm', leader: ADDRESS }],
   FromNode: [
-    { say: 'hello', description, address: '192.0.2.1', dataPath: '192.0.2.2', syncs: true, files: true, logs: true },
+    {
+      say: 'hello',
+      description,
+      address: '192.0.2.1',
+      dataPath: '192.0.2.2',
+      tls: TLS,
+      syncs: true,
+      files: true,
+      logs: true,
+    },
     { say: 'beat' },
+    { say: 'tls', tls: TLS },
     { say: 'report', number: 1, tasks: [{ id: ID, status }] },
     { say: 'wantFile', task: ID, kind: 'secret', id: ID },
     { say: 'attachments', wanted: [{ id: ID, network: 'front', name: 'c', aliases: ['www'], ip: '10.0.1.6' }] },
@@ -111,6 +123,7 @@ const SAMPLES: Readonly<Record<string, readonly object[]>> = {
     { say: 'period', periodMs: 5000 },
     { say: 'role', role: 'manager' },
     { say: 'renew' },
+    { say: 'trust', root: 'r', issuer: DIGEST },
     { say: 'beat' },
     {
       say: 'tasks',

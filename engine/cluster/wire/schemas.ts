@@ -28,6 +28,7 @@ const text = limitedText();
 const id = Type.String({ pattern: '^[0-9a-z]{25}$' });
 const hostPort = lazyCheck(HostPortField);
 const closed = { additionalProperties: false };
+const MAX_ROOTS_BYTES = 16 * 1024;
 const Labels = Type.Record(Type.String(), Type.String());
 const PeerUrl = Type.Refine(
   Type.String(),
@@ -50,6 +51,8 @@ export const CertificateAnswer = Type.Object({
   clusterId: id,
   role: Role,
   certificate: text,
+  /** Digest of the key that has signed it; missing in those of earlier versions. */
+  issuer: Type.Optional(text),
 });
 export type CertificateAnswer = Static<typeof CertificateAnswer>;
 
@@ -121,6 +124,11 @@ const Description = Type.Refine(
 
 const PeriodMs = Type.Number({ exclusiveMinimum: 0, maximum: MAX_INT64 });
 
+const Digest = Type.String({ pattern: '^[0-9a-f]{64}$' });
+
+/** Digests of the first root that a node trusts, and of the key that has signed its certificate. */
+const Tls = Type.Object({ root: Digest, issuer: Digest });
+
 /** Messages of a node in its session. */
 export const FromNode = Type.Union([
   Type.Object({
@@ -129,12 +137,14 @@ export const FromNode = Type.Union([
     address: HostField,
     /** Missing: `address`. */
     dataPath: Type.Optional(HostField),
+    tls: Type.Optional(Tls),
     syncs: Syncs,
     files: Files,
     /** Whether it sends the logs of its tasks: `logs` ends the session of earlier versions. */
     logs: Type.Optional(Type.Literal(true)),
   }),
   Type.Object({ say: Type.Literal('beat') }),
+  Type.Object({ say: Type.Literal('tls'), tls: Tls }),
   ReportMessage,
   WantFileMessage,
   Type.Object({
@@ -167,6 +177,8 @@ export const FromLeader = Type.Union([
   Type.Object({ say: Type.Literal('period'), periodMs: PeriodMs }),
   Type.Object({ say: Type.Literal('role'), role: Role }),
   Type.Object({ say: Type.Literal('renew') }),
+  /** The roots (PEM) to trust, and the digest of the key that its certificate should be signed by; for nodes that say their `tls`. */
+  Type.Object({ say: Type.Literal('trust'), root: limitedText(MAX_ROOTS_BYTES), issuer: Digest }),
   Type.Object({ say: Type.Literal('beat') }),
   TasksMessage,
   AllTasksMessage,
