@@ -78,7 +78,7 @@ export class BothEngines implements AsyncDisposable {
 
 /** Docker's command lines: 28, and 20.10 of the judge's package. */
 export const COMMAND_LINES = ['docker', '/usr/bin/docker'] as const;
-type CommandLine = (typeof COMMAND_LINES)[number];
+export type CommandLine = (typeof COMMAND_LINES)[number];
 
 /** The docker command line as it speaks with an engine of the side's version, with the words as `placed`. */
 export async function docker(side: Side, words: readonly string[], program: CommandLine = 'docker'): Promise<Said> {

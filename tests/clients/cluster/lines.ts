@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 
 import { eventually } from '@gantry/testing/cluster/hosts.ts';
 
-import { docker, normalised, type COMMAND_LINES, type Said, type Side } from '../both-engines.ts';
+import { docker, normalised, type CommandLine, type Said, type Side } from '../both-engines.ts';
 
 /** `wait SERVICE STATE COUNT` */
 export async function wait(side: Side, line: string): Promise<Said> {
@@ -24,7 +24,7 @@ export async function wait(side: Side, line: string): Promise<Said> {
 }
 
 /** A word in quotes is one; a line may end with ` | grep WORD`, which keeps the lines that have it. */
-export async function run(side: Side, line: string, program?: (typeof COMMAND_LINES)[number]): Promise<Said> {
+export async function run(side: Side, line: string, program?: CommandLine): Promise<Said> {
   const [command = '', word] = line.replaceAll('{host}', hostname()).split(' | grep ');
   const words = (command.match(/(?:'[^']*'|\{\{[^}]*\}\}|[^\s'])+/g) ?? []).map((one) => one.replaceAll("'", ''));
   const { code, stdout, stderr } = await docker(side, words, program);
@@ -41,6 +41,8 @@ function neutral(side: Side, text: string): string {
   return (
     normalised(side, text)
       .replaceAll(/SWMTKN-1-\w+-\w+/g, '<token>')
+      .replaceAll(/SWMKEY-1-[\w+/]+/g, '<key>')
+      .replaceAll(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g, '<certificate>')
       .replaceAll(/\b(?=[0-9a-z]*\d)[0-9a-z]{25}\b/g, '<cluster id>')
       .replaceAll(/(?:less than a|about an?|\d+) (?:second|minute)s? ago/gi, '<time> ago')
       // dockerd asks the registry for the digest, and docker's command line sends more to newer versions of the API.
