@@ -160,7 +160,7 @@ test('all servers that are down are 502, in the form of other answers', async ()
   }
 });
 
-test('a server with failing health checks gets no requests until it is well again', async () => {
+test('after a failed health check a server gets no requests until the next good one', async () => {
   await using one = await Named.start('one');
   await using two = await Named.start('two');
   one.isHealthy = false;
