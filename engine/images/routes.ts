@@ -17,7 +17,7 @@ import { credentialsIn, parseRegistryAuth, type Credentials } from '../registry/
 import { loadImages } from './archives/load.ts';
 import { chooseImages, saveImages } from './archives/save.ts';
 import { imageHistory } from './configuration/history.ts';
-import { parseJsonPlatform, parsePlatform } from './configuration/platform.ts';
+import { parseJsonPlatform, parseJsonPlatforms, parsePlatform, type Platform } from './configuration/platform.ts';
 import { fetchArchive } from './import/fetch.ts';
 import { importImage } from './import/import.ts';
 import { inspectImage } from './inspect.ts';
@@ -28,7 +28,8 @@ import { parseImportName, parsePulled, parseReference, withDefaultTag } from './
 import { tagImage } from './names/tag.ts';
 import { deleteResult, distributionInspect, historyStep } from './present.ts';
 import { streamProgress } from './progress-stream.ts';
-import { deleteImage } from './removal/delete.ts';
+import type { Progress } from './progress.ts';
+import { deleteImage, deletePlatforms } from './removal/delete.ts';
 import { pruneImages } from './removal/prune.ts';
 import * as wire from './schema.ts';
 import { inspectDistribution } from './transfers/distribution.ts';
@@ -137,6 +138,8 @@ export const imageRoutes =
       },
       handler: ({ params, query }) => {
         const { force = false, noprune = false } = query;
+        const platforms = parseJsonPlatforms(query.platforms);
+        if (platforms.length > 0) return deletePlatforms(engine, params.ref, platforms, force).map(deleteResult);
         return deleteImage(engine, params.ref, { force, noprune }).map(deleteResult);
       },
     });
@@ -163,18 +166,20 @@ export const imageRoutes =
     });
 
     http.get('/images/:ref/get', {
-      schema: { params: wire.ImageRef },
+      schema: { params: wire.ImageRef, querystring: wire.SaveImageQuery },
       handler: async (request, reply) => {
-        const chosen = wholeImages(engine, [request.params.ref]);
-        await sendArchive(saveImages(engine, chosen), openStream(reply, { contentType: TAR }));
+        const platforms = parseJsonPlatforms(request.query.platform);
+        const chosen = wholeImages(engine, [request.params.ref], platforms);
+        await sendArchive(saveImages(engine, chosen, platforms), openStream(reply, { contentType: TAR }));
       },
     });
 
     http.get('/images/get', {
       schema: { querystring: wire.SaveImagesQuery },
       handler: async (request, reply) => {
-        const chosen = wholeImages(engine, [request.query.names ?? []].flat());
-        await sendArchive(saveImages(engine, chosen), openStream(reply, { contentType: TAR }));
+        const platforms = parseJsonPlatforms(request.query.platform);
+        const chosen = wholeImages(engine, [request.query.names ?? []].flat(), platforms);
+        await sendArchive(saveImages(engine, chosen, platforms), openStream(reply, { contentType: TAR }));
       },
     });
 
@@ -182,10 +187,12 @@ export const imageRoutes =
       schema: { querystring: wire.LoadImagesQuery },
       handler: async (request, reply) => {
         const isQuiet = request.query.quiet ?? false;
+        const platforms = parseJsonPlatforms(request.query.platform);
         await streamProgress(request, reply, async (report) => {
-          await loadImages(engine, request.raw, (line) => {
+          const tell = (line: Progress): void => {
             if (!isQuiet || line.status === undefined) report(line);
-          });
+          };
+          await loadImages(engine, request.raw, tell, platforms);
         });
       },
     });
@@ -199,8 +206,12 @@ async function credentialsInBody(request: IncomingMessage): Promise<Credentials>
 }
 
 /** All checks happen before the first byte is sent. */
-function wholeImages(engine: Engine, refs: readonly string[]): ReturnType<typeof chooseImages> {
-  const chosen = chooseImages(engine, refs);
+function wholeImages(
+  engine: Engine,
+  refs: readonly string[],
+  platforms: readonly Platform[],
+): ReturnType<typeof chooseImages> {
+  const chosen = chooseImages(engine, refs, platforms);
   for (const { image } of chosen) checkArchives(engine, image);
   return chosen;
 }

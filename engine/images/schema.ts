@@ -41,11 +41,18 @@ export const CreateImageQuery = Type.Object({
   ),
 });
 
-export const LoadImagesQuery = Type.Object({ quiet: flag('Only the last line') });
+const PlatformsQuery = Type.Optional(
+  Type.Union([Type.String(), Strings], { description: `${platformText}; may be repeated` }),
+);
+
+export const LoadImagesQuery = Type.Object({ quiet: flag('Only the last line'), platform: PlatformsQuery });
 
 export const SaveImagesQuery = Type.Object({
   names: Type.Optional(Type.Union([Type.String(), Strings], { description: 'May be repeated' })),
+  platform: PlatformsQuery,
 });
+
+export const SaveImageQuery = Type.Object({ platform: PlatformsQuery });
 
 export const PushImageQuery = Type.Object({
   tag: text('The tag; all of the repository without one'),
@@ -61,6 +68,7 @@ export const TagImageQuery = Type.Object({
 export const DeleteImageQuery = Type.Object({
   force: flag('Even with several names, or with stopped containers'),
   noprune: flag('Keep parents without a name'),
+  platforms: PlatformsQuery,
 });
 
 const Platform = Type.Object({

@@ -266,6 +266,21 @@ export class ImageStore {
     });
   }
 
+  /** Like `refer`, and keeps the documents behind the name; an index also gives its digest as a name. */
+  referWith(
+    documents: readonly ImageDocument[],
+    reference: Reference,
+    imageId: string,
+    target: string | undefined,
+  ): void {
+    this.#db.transaction(() => {
+      this.keepDocuments(documents);
+      this.refer(reference, imageId, target);
+      const isOfSeveral = target !== undefined && this.documents.entriesOf(target).length > 0;
+      if (isOfSeveral) this.refer({ repository: reference.repository, digest: target }, imageId);
+    });
+  }
+
   /** Keeps documents for the names that the caller then gives in the same transaction. */
   keepDocuments(documents: readonly ImageDocument[]): void {
     for (const document of documents) this.documents.keep(document);

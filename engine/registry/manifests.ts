@@ -128,14 +128,14 @@ export function isManifest(mediaType: string): boolean {
   return mediaType === DOCKER_MANIFEST || mediaType === OCI_MANIFEST;
 }
 
-/** The entries of an index. Throws `RegistryError` for anything else. */
+/** The entries of an index, which archives may have without a version. Throws `RegistryError` for anything else. */
 export function readIndex(text: string, digest: string): readonly IndexEntry[] {
-  return checkDocument(checkedIndex, parseJson(Buffer.from(text)), digest).manifests;
+  return checkDocument(checkedIndex, { schemaVersion: 2, ...parseJson(Buffer.from(text)) }, digest).manifests;
 }
 
 /** The configuration and the layers of a manifest, also of one that describes no image, such as an attestation. */
 export function readManifest(text: string, digest: string): ImageManifest {
-  return checkDocument(checkedManifest, parseJson(Buffer.from(text)), digest);
+  return checkDocument(checkedManifest, { schemaVersion: 2, ...parseJson(Buffer.from(text)) }, digest);
 }
 
 /** The manifest of an image, with the same bytes as docker's. */

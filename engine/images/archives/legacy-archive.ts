@@ -8,9 +8,10 @@ import { sha256 } from '../../layers/chain-id.ts';
 import { badArchive } from '../../layers/tar/tar-header.ts';
 import { compressionOf, decompressed } from '../../layers/threads/compression.ts';
 import { OldSettings, oldHistoryEntry, writeOldConfiguration } from '../configuration/old-configuration.ts';
+import type { Platform } from '../configuration/platform.ts';
 import { parseRepoAndTag } from '../names/reference.ts';
 import { parseJson, type ArchiveFile, type ArchiveFiles } from './archive-files.ts';
-import type { ArchivedImage } from './archive-formats.ts';
+import type { ArchivedImage } from './archived-image.ts';
 
 const Repositories = Type.Record(Type.String(), Type.Record(Type.String(), Type.String()));
 
@@ -66,6 +67,7 @@ async function addImage(
   const image: ArchivedImage = {
     id: sha256(json),
     json,
+    platform: platformIn(json),
     diffIds,
     layers: [...(parent?.layers ?? []), archive],
     names: [],
@@ -73,6 +75,11 @@ async function addImage(
   };
   images.set(folder, image);
   return image;
+}
+
+function platformIn(json: string): Platform {
+  const { os = '', architecture = '', variant = '' } = JSON.parse(json) as Partial<Platform>;
+  return { os, architecture, variant };
 }
 
 function historyOf({ json }: ArchivedImage): unknown[] {

@@ -2,11 +2,13 @@ import type { Engine } from '../../engine.ts';
 import { applyLayer, makeLayers } from '../../layers/apply.ts';
 import { chainIds } from '../../layers/chain-id.ts';
 import { shortId } from '../../lib/ids.ts';
+import type { Platform } from '../configuration/platform.ts';
 import { emitImageEvent } from '../event.ts';
 import { familiarReference } from '../names/reference.ts';
 import { progressLine, type Report } from '../progress.ts';
 import { ArchiveFiles } from './archive-files.ts';
-import { readImages, type ArchivedImage } from './archive-formats.ts';
+import { readImages } from './archive-formats.ts';
+import type { ArchivedImage } from './archived-image.ts';
 import { withKnownParents } from './parents.ts';
 
 type Needs = Pick<Engine, 'images' | 'layers' | 'blobs' | 'archives' | 'locks' | 'clock' | 'events'>;
@@ -17,19 +19,24 @@ type Needs = Pick<Engine, 'images' | 'layers' | 'blobs' | 'archives' | 'locks' |
  * No image gets a name before all layers of all images exist, so that a bad archive leaves nothing behind. A client
  * that hangs up during the upload makes it a bad archive; after the upload the load runs to its end.
  */
-export async function loadImages(engine: Needs, upload: AsyncIterable<Uint8Array>, report: Report): Promise<void> {
+export async function loadImages(
+  engine: Needs,
+  upload: AsyncIterable<Uint8Array>,
+  report: Report,
+  platforms: readonly Platform[] = [],
+): Promise<void> {
   await using arrivals = engine.blobs.arrivals();
   const files = new ArchiveFiles(await engine.archives.unpack(upload, arrivals.path));
-  const images = withKnownParents(await readImages(files));
+  const images = withKnownParents(await readImages(files, platforms));
   using leases = new DisposableStack();
   for (const image of images) await applyLayers(engine, image, leases, report);
   await engine.blobs.sync();
   for (const image of images) record(engine, image, report);
   for (const { id, parentId } of images) if (parentId !== undefined) engine.images.setParent(id, parentId);
-  for (const { id, names } of images) {
+  for (const { id, names, isPart } of images) {
     // A parent without a name is not reported: it only belongs to its child.
     const isParent = images.some((other) => other.parentId === id);
-    if (names.length === 0 && !isParent) report({ stream: `Loaded image ID: ${id}\n` });
+    if (names.length === 0 && !isParent && isPart !== true) report({ stream: `Loaded image ID: ${id}\n` });
   }
 }
 
@@ -49,7 +56,7 @@ async function applyLayers(
 }
 
 function record(engine: Needs, archived: ArchivedImage, report: Report): void {
-  const { id, json, names } = archived;
+  const { id, json, names, target, documents = [] } = archived;
   engine.images.insert(id, json, (image) => {
     emitImageEvent(engine, 'load', image);
   });
@@ -59,7 +66,7 @@ function record(engine: Needs, archived: ArchivedImage, report: Report): void {
       const text = `The image ${familiarReference(name)} already exists, renaming the old one with ID ${before.id} to empty string\n`;
       report({ stream: text });
     }
-    engine.images.refer(name, id);
+    engine.images.referWith(documents, name, id, target);
     report({ stream: `Loaded image: ${familiarReference(name)}\n` });
   }
 }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { badArchive } from '../../layers/tar/tar-header.ts';
-import type { ArchivedImage } from './archive-formats.ts';
+import type { ArchivedImage } from './archived-image.ts';
 
 /** Drops parents that the archive does not have. Throws `invalid` for a parent on which its child cannot have been built. */
 export function withKnownParents(images: readonly ArchivedImage[]): ArchivedImage[] {

@@ -4,54 +4,80 @@ import { sha256 } from '../../layers/chain-id.ts';
 import type { Layer } from '../../layers/records.ts';
 import { TAR_END, tarHeader, tarPadding } from '../../layers/tar/tar-write.ts';
 import { EngineError } from '../../lib/errors.ts';
+import type { Platform } from '../configuration/platform.ts';
 import { emitImageEvent } from '../event.ts';
 import { familiarName, familiarReference, parseReference, type Reference } from '../names/reference.ts';
 import type { Image, ImageStore } from '../store.ts';
+import { EPOCH, textFile } from './archive-parts.ts';
+import { needsLayout, saveLayout } from './save-layout.ts';
 
 type Needs = Pick<Engine, 'images' | 'layers' | 'blobs' | 'archives' | 'events'>;
 
-/** An image with the names that go into the archive. */
-type Chosen = { image: Image; names: Reference[] };
+/** An image with the names that go into the archive, and the document that they stand for. */
+type Chosen = { image: Image; names: Reference[]; target: string | undefined };
 
 const VERSION = '1.0';
-const EPOCH = new Temporal.Instant(0n);
 
 /**
  * The images that the refs name: a name without a tag selects the whole repository, an id selects the image without its
  * names.
  */
-export function chooseImages(engine: { images: ImageStore }, refs: readonly string[]): Chosen[] {
+export function chooseImages(
+  engine: { images: ImageStore },
+  refs: readonly string[],
+  platforms: readonly Platform[] = [],
+): Chosen[] {
   const chosen = new Map<string, Chosen>();
-  const add = (image: Image, names: readonly Reference[]): void => {
-    const before = chosen.get(image.id)?.names ?? [];
+  const add = (image: Image, names: readonly Reference[], target: string | undefined): void => {
+    const key = `${image.id} ${target ?? ''}`;
+    const before = chosen.get(key)?.names ?? [];
     const known = new Set(before.map(familiarReference));
     const added = names.filter((name) => !known.has(familiarReference(name)));
-    chosen.set(image.id, { image, names: [...before, ...added] });
+    chosen.set(key, { image, names: [...before, ...added], target });
   };
   for (const ref of refs) {
     const tagged = namesInRepository(engine.images, ref);
-    for (const [image, name] of tagged) add(image, [name]);
+    for (const { image, tag, repository, target } of tagged) add(image, [{ repository, tag }], target);
     if (tagged.length > 0) continue;
     const image = engine.images.find(ref);
+    for (const platform of platforms) checkProvided(engine.images, ref, platform);
     const { repository, tag } = engine.images.isId(image, ref) ? {} : parseReference(ref);
-    add(image, repository !== undefined && tag !== undefined ? [{ repository, tag }] : []);
+    const names = repository !== undefined && tag !== undefined ? [{ repository, tag }] : [];
+    add(image, names, engine.images.targetOf(ref, image));
   }
   return [...chosen.values()];
 }
 
+/** Throws `notFound` if an image has no such platform. */
+function checkProvided(images: ImageStore, ref: string, platform: Platform): void {
+  try {
+    images.find(ref, platform);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw new EngineError(error.kind, `no suitable export target found: ${error.message}`, { cause: error });
+  }
+}
+
+type Named = ReturnType<ImageStore['tagsIn']>[number] & { repository: string };
+
 /** A name without a tag selects all images of the repository, with or without a `latest`. */
-function namesInRepository(images: ImageStore, ref: string): [Image, Reference][] {
+function namesInRepository(images: ImageStore, ref: string): Named[] {
   if (/^(?:sha256:[0-9a-f]*|[0-9a-f]{64})$/.test(ref)) return [];
   const { repository, tag, digest } = parseReference(ref);
   if (tag !== undefined || digest !== undefined) return [];
-  return images.tagsIn(repository).map(({ tag, image }) => [image, { repository, tag }]);
+  return images.tagsIn(repository).map((each) => ({ ...each, repository }));
 }
 
 /**
  * The images as an archive that every version of the API can load: a folder per layer, `manifest.json`, and
  * `repositories` if there are names. The layers are the same bytes that were received.
  */
-export async function* saveImages(engine: Needs, chosen: readonly Chosen[]): AsyncGenerator<Buffer> {
+export async function* saveImages(
+  engine: Needs,
+  chosen: readonly Chosen[],
+  platforms: readonly Platform[] = [],
+): AsyncGenerator<Buffer> {
+  if (needsLayout(engine, chosen)) return yield* saveLayout(engine, chosen, platforms);
   using leases = new DisposableStack();
   // From here on the images may be removed.
   for (const { image } of chosen) for (const chainId of image.layers) leases.use(engine.layers.lease(chainId));
@@ -71,7 +97,7 @@ export async function* saveImages(engine: Needs, chosen: readonly Chosen[]): Asy
       yield* layerFolder(engine, { folder, json, layer, image });
     }
     const config = `${image.id.slice('sha256:'.length)}.json`;
-    yield* file(config, configurations.get(image.id)!, image.createdAt);
+    yield* textFile(config, configurations.get(image.id)!, image.createdAt);
     manifest.push({
       Config: config,
       RepoTags: names.length > 0 ? names.map(familiarReference) : null,
@@ -84,9 +110,9 @@ export async function* saveImages(engine: Needs, chosen: readonly Chosen[]): Asy
     }
     emitImageEvent(engine, 'save', image);
   }
-  yield* file('manifest.json', JSON.stringify(manifest), EPOCH);
+  yield* textFile('manifest.json', JSON.stringify(manifest), EPOCH);
   const named = Object.fromEntries(Array.from(repositories, ([name, tags]) => [name, Object.fromEntries(tags)]));
-  if (repositories.size > 0) yield* file('repositories', JSON.stringify(named), EPOCH);
+  if (repositories.size > 0) yield* textFile('repositories', JSON.stringify(named), EPOCH);
   yield TAR_END;
 }
 
@@ -119,8 +145,8 @@ type LayerFolder = { folder: string; json: string; layer: Layer; image: Image };
 async function* layerFolder(engine: Needs, { folder, json, layer, image }: LayerFolder): AsyncGenerator<Buffer> {
   const modifiedAt = image.createdAt ?? EPOCH;
   yield tarHeader({ name: `${folder}/`, type: 'directory', modifiedAt });
-  yield* file(`${folder}/VERSION`, VERSION, modifiedAt);
-  yield* file(`${folder}/json`, json, modifiedAt);
+  yield* textFile(`${folder}/VERSION`, VERSION, modifiedAt);
+  yield* textFile(`${folder}/json`, json, modifiedAt);
   const source = archiveSource(engine, layer);
   if (source === undefined) throw new EngineError('failed', `a layer of the image ${image.id} was lost meanwhile`);
   const sizeBytes = layer.archiveBytes ?? (await bytesOf(engine.archives.read(source)));
@@ -134,11 +160,4 @@ async function bytesOf(archive: AsyncIterable<Buffer>): Promise<number> {
   let bytes = 0;
   for await (const chunk of archive) bytes += chunk.length;
   return bytes;
-}
-
-function* file(name: string, content: string, modifiedAt: Temporal.Instant = EPOCH): Generator<Buffer> {
-  const bytes = Buffer.from(content);
-  yield tarHeader({ name, type: 'file', sizeBytes: bytes.length, modifiedAt });
-  yield bytes;
-  yield tarPadding(bytes.length);
 }

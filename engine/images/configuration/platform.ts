@@ -71,6 +71,11 @@ export function parseJsonPlatform(text = ''): Platform | undefined {
   throw new EngineError('invalid', 'failed to parse platform: a JSON object with os and architecture is expected');
 }
 
+/** A parameter that may be repeated; none for any platform. Throws `invalid`. */
+export function parseJsonPlatforms(texts: string | readonly string[] | undefined): Platform[] {
+  return [texts ?? []].flat().flatMap((text) => parseJsonPlatform(text) ?? []);
+}
+
 type Own = Readonly<{ os: string; architecture: string; variant?: string | null | undefined }>;
 
 /** Whether an image of a platform is one that a client asked for. */

@@ -1,6 +1,7 @@
 import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { shortId } from '../../lib/ids.ts';
+import type { Platform } from '../configuration/platform.ts';
 import { emitImageEvent } from '../event.ts';
 import { familiarReference, parseReference, withDefaultTag, type Reference } from '../names/reference.ts';
 import type { Image } from '../store.ts';
@@ -41,6 +42,24 @@ export function deleteImage(engine: Needs, ref: string, { force, noprune }: Opti
     if (!noprune) pruneParents(engine, each.parentId, removals);
   }
   return removals;
+}
+
+/**
+ * Removes single platforms of an image, from all names that have them. Throws `invalid` unless forced, `notFound` for a
+ * platform that is not here, `conflict` for one that a running container uses.
+ */
+export function deletePlatforms(engine: Needs, ref: string, platforms: readonly Platform[], force: boolean): Removal[] {
+  if (!force) {
+    const text = 'Content will be removed from all images referencing this variant. Use --force to force delete.';
+    throw new EngineError('invalid', text);
+  }
+  const images = platforms.map((platform) => engine.images.find(ref, platform));
+  for (const image of images) refuseIf(conflictOf(engine, [image], { force, names: false }), image);
+  return [...new Set(images)].flatMap((image) => {
+    const manifests = engine.images.documents.ofImage(image.id).map(({ digest }) => digest);
+    engine.images.delete(image.id, () => emitImageEvent(engine, 'delete', image));
+    return (manifests.length > 0 ? manifests : [image.id]).map((deleted) => ({ deleted }));
+  });
 }
 
 /** Removes one name, and digests that belong to it. */
