@@ -2,6 +2,7 @@ import type { Engine } from '../engine.ts';
 import type { Events } from '../events/events.ts';
 import { EngineError, refuseIf } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
+import { refuseManyLabels } from '../records/labels.ts';
 import { noRangeOfSix } from './addresses/choose.ts';
 import { poolsByFamily } from './addresses/pools.ts';
 import { findNetwork } from './list.ts';
@@ -28,6 +29,9 @@ export type CreateDefaults = Readonly<{
 
 type CreateNeeds = Needs & Pick<Engine, 'locks'>;
 
+/** Each is compared with all others, and with the routes of the machine. */
+const MAX_SUBNETS = 128;
+
 /** Creates a network. Throws `forbidden`, `notFound` (the driver), `conflict`, `invalid`. Specification, endpoint 53. */
 export async function createNetwork(
   { cluster, locks, networks, events }: CreateNeeds,
@@ -38,6 +42,9 @@ export async function createNetwork(
   if (body.Ingress === true && body.Driver !== 'overlay') {
     throw new EngineError('forbidden', 'Ingress network can only be global scope network');
   }
+  refuseManyLabels(body.Labels, 'the network');
+  const subnets = body.IPAM?.Config?.length ?? 0;
+  refuseIf(subnets > MAX_SUBNETS, `invalid network config: more than ${MAX_SUBNETS} subnets`);
   checkConfiguration(body);
   checkFamilies(body);
   if (isPredefinedName(name)) {

@@ -1,6 +1,7 @@
 import type { Engine } from '../engine.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
+import { refuseManyLabels } from '../records/labels.ts';
 import { holdVolume } from './claims.ts';
 import type { VolumeDriver, VolumeOptions } from './driver.ts';
 import type { Volume } from './store.ts';
@@ -29,6 +30,7 @@ type Wanted = {
  * the volume of this name has a record that cannot be read.
  */
 export async function createVolume(engine: CreateVolumeNeeds, wanted: Wanted): Promise<Volume> {
+  refuseManyLabels(wanted.labels, 'the volume');
   const driver = await checkedDriver(engine, wanted);
   const name = wanted.name === undefined || wanted.name === '' ? newId() : wanted.name;
   using _lock = await holdVolume(engine, name);

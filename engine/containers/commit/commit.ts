@@ -1,3 +1,4 @@
+import { refuseLargeSettings } from '../../buildfile/apply-setting.ts';
 import { applyChanges } from '../../buildfile/changes.ts';
 import type { Engine } from '../../engine.ts';
 import { childImage } from '../../images/configuration/child-image.ts';
@@ -8,6 +9,7 @@ import type { Image, ImageStore } from '../../images/store.ts';
 import { commitLayer } from '../../layers/commit.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { measure } from '../../lib/measures.ts';
+import { refuseManyLabels } from '../../records/labels.ts';
 import { runConfigOf } from '../../records/run-config.ts';
 import { emitIfThere } from '../container-events.ts';
 import type { ContainerConfigBody } from '../settings/container-config-schema.ts';
@@ -43,8 +45,10 @@ export async function commitContainer(engine: CommitNeeds, ref: string, request:
     throw new EngineError('conflict', `You cannot commit container ${id} which is being removed`);
   }
   const own = runConfigOf(container.config);
+  refuseManyLabels(request.config?.Labels, 'the image');
   const asked = request.config === undefined ? own : runConfigOf(request.config);
   const config = mergeConfig(applyChanges(request.changes, asked), own);
+  refuseLargeSettings(config);
   const parent = imageId === '' ? undefined : parentOf(engine.images, imageId);
   using leases = new DisposableStack();
   const layer = await changesOf(engine, container, request.pause, leases);

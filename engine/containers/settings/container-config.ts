@@ -6,6 +6,7 @@ import { shortId } from '../../lib/ids.ts';
 import { signalNumber } from '../../lib/notations/signal-number.ts';
 import { sharedWith } from '../../lib/shared-namespace.ts';
 import type { Healthcheck } from '../../records/healthcheck.ts';
+import { refuseManyLabels } from '../../records/labels.ts';
 import type { ContainerConfig, ContainerConfigBody } from './container-config-schema.ts';
 import { checkedDestination } from './mounts/mount-points.ts';
 import { portKey } from './port-bindings.ts';
@@ -21,6 +22,7 @@ export function completeConfig(
   image: ImageConfig,
   hostname: string,
 ): ContainerConfig {
+  refuseManyLabels(body.Labels, 'the container');
   const entrypoint = entrypointOf(body.Entrypoint);
   const command = words(body.Cmd);
   // A new entrypoint removes the image's command, as in docker.
@@ -50,6 +52,7 @@ export function completeConfig(
     ...(body.StopTimeout !== undefined && { StopTimeout: body.StopTimeout }),
     ...healthcheckOf(body.Healthcheck, image.Healthcheck),
   };
+  refuseManyLabels(config.Labels, 'the container');
   if (!HOSTNAME.test(config.Hostname)) throw new EngineError('invalid', `invalid hostname format: ${config.Hostname}`);
   if (config.MacAddress && !/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/i.test(config.MacAddress)) {
     throw new EngineError('invalid', `${config.MacAddress} is not a valid mac address`);
