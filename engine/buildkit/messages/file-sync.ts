@@ -1,4 +1,4 @@
-import { BYTES, field, INTEGER, LARGE, map, message, nested, TEXT, UNSIGNED } from '../wire/message.ts';
+import { BYTES, field, INTEGER, LARGE, map, message, TEXT, UNSIGNED } from '../wire/message.ts';
 
 /** Messages of `moby.filesync.v1.FileSync`. */
 export const Stat = message({
@@ -19,7 +19,8 @@ export const Stat = message({
 export const PacketType = { STAT: 0, REQUEST: 1, DATA: 2, FIN: 3, ERROR: 4 } as const;
 export const Packet = message({
   type: field(1, UNSIGNED),
-  stat: field(2, nested(Stat)),
+  /** A `Stat`; empty behind the last one. */
+  stat: field(2, BYTES),
   /** The place of the file among the stats, from 0. */
   id: field(3, UNSIGNED),
   data: field(4, BYTES),

@@ -1,7 +1,8 @@
 import { entryHeader, type NewEntry } from '../../layers/pack/tar-entry.ts';
 import type { EntryType } from '../../layers/tar/tar-header.ts';
 import { TAR_END, tarPadding } from '../../layers/tar/tar-write.ts';
-import { isPlain, type FileStat, type SyncedFile } from './file-sync.ts';
+import { isPlain, type SyncedFile } from './file-sync.ts';
+import type { FileStat } from './stat-list.ts';
 
 /** Bits of a mode in Go. */
 const [FOLDER, LINK, DEVICE, PIPE, SOCKET, CHARACTERS] = [

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
-import { Packet, PacketType } from '../messages/file-sync.ts';
+import { Packet, PacketType, Stat } from '../messages/file-sync.ts';
 import type { Sent } from '../wire/message.ts';
 import { GrpcServer } from '../wire/server.ts';
 import type { Call } from '../wire/service.ts';
@@ -52,7 +52,7 @@ suite('files of a client', () => {
 
   const stat = (path: string, size: number, mode = 0o644): Out => ({
     type: PacketType.STAT,
-    stat: { path, size, mode, modified: 1n },
+    stat: Stat.encode({ path, size, mode, modified: 1n }),
   });
   const LAST: Out = { type: PacketType.STAT };
   const FIN: Out = { type: PacketType.FIN };

@@ -1,17 +1,15 @@
 import { EngineError } from '../../lib/errors.ts';
-import { Packet, PacketType, type Stat } from '../messages/file-sync.ts';
+import { Packet, PacketType } from '../messages/file-sync.ts';
 import type { Received } from '../wire/message.ts';
 import type { Session } from './session.ts';
+import { StatList, type FileStat } from './stat-list.ts';
 
 const PATH = '/moby.filesync.v1.FileSync/DiffCopy';
-/** Memory of the stats that a client sends; each has some bytes besides its texts. */
-const [MAX_STATS_BYTES, STAT_BYTES] = [64 * 1024 * 1024, 250];
 /** Files under way at a time, besides the one that is read: all together at most so long. */
 const [MAX_AHEAD, MAX_AHEAD_BYTES] = [64, 4 * 1024 * 1024];
 /** The bits of a mode in Go that tell a type; plain files have none. */
 const TYPE_BITS = 0x8f28_0000;
 
-export type FileStat = NonNullable<Received<typeof Stat>>;
 /** A file or folder with its content, which must be read before the next one is asked for. */
 export type SyncedFile = Readonly<{ stat: FileStat; content: AsyncIterable<Buffer> }>;
 
@@ -41,8 +39,7 @@ export async function* syncedFiles(session: Session, wanted: Wanted, signal: Abo
   let bytes = 0;
   const next = async (): Promise<Received<typeof Packet>> => {
     const { value, done } = await packets.next();
-    bytes += value?.data?.length ?? 0;
-    if (value?.stat !== undefined) bytes += STAT_BYTES;
+    bytes += (value?.data?.length ?? 0) + (value?.stat?.length ?? 0);
     wanted.onBytes?.(bytes);
     if (done === true) throw new EngineError('failed', 'the client ended the transfer of its files too early');
     if (value.type === PacketType.ERROR)
@@ -51,7 +48,8 @@ export async function* syncedFiles(session: Session, wanted: Wanted, signal: Abo
   };
   const stats = await statsFrom(next);
   const files = new Files(stats, next, async (id) => await exchange.send({ type: PacketType.REQUEST, id }));
-  for (const [id, stat] of stats.entries()) {
+  for (let id = 0; id < stats.length; id += 1) {
+    const stat = stats.at(id);
     yield { stat, content: isPlain(stat) && stat.linkName === '' ? files.read(id) : nothing() };
   }
   await exchange.send({ type: PacketType.FIN });
@@ -63,25 +61,19 @@ async function* nothing(): AsyncGenerator<Buffer> {
   // A folder, a link or a device has no content.
 }
 
-async function statsFrom(next: () => Promise<Received<typeof Packet>>): Promise<FileStat[]> {
-  const stats: FileStat[] = [];
-  let left = MAX_STATS_BYTES;
+async function statsFrom(next: () => Promise<Received<typeof Packet>>): Promise<StatList> {
+  const stats = new StatList();
   for (;;) {
     const { type, stat } = await next();
     if (type !== PacketType.STAT) continue;
-    if (stat === undefined) return stats;
-    left -= STAT_BYTES + stat.path.length + stat.linkName.length;
-    for (const [name, value] of stat.attributes) left -= name.length + value.length;
-    if (!Number.isSafeInteger(stat.size) || stat.size < 0)
-      throw new EngineError('invalid', `${stat.path} has no valid size`);
-    if (left < 0) throw new EngineError('invalid', 'the context has too many entries: ignore files, or send fewer');
-    stats.push(stat);
+    if (stat.length === 0) return stats;
+    stats.add(stat);
   }
 }
 
 /** The contents of files. The client sends those that it was asked for in any order, and some at the same time. */
 class Files {
-  readonly #stats: readonly FileStat[];
+  readonly #stats: StatList;
   readonly #next: () => Promise<Received<typeof Packet>>;
   readonly #request: (id: number) => Promise<void>;
   /** Pieces that came before they were read, by the file; `isWhole` behind the last one. */
@@ -89,11 +81,7 @@ class Files {
   #requested = 0;
   #bytesAhead = 0;
 
-  constructor(
-    stats: readonly FileStat[],
-    next: () => Promise<Received<typeof Packet>>,
-    request: (id: number) => Promise<void>,
-  ) {
+  constructor(stats: StatList, next: () => Promise<Received<typeof Packet>>, request: (id: number) => Promise<void>) {
     this.#stats = stats;
     this.#next = next;
     this.#request = request;
@@ -102,7 +90,7 @@ class Files {
   /** Exactly as many bytes as its stat says. */
   async *read(id: number): AsyncGenerator<Buffer> {
     await this.#requestAhead(id);
-    const { path, size } = this.#stats[id]!;
+    const { path, size } = this.#stats.at(id);
     const file = this.#arrived.get(id)!;
     let left = size;
     this.#bytesAhead -= size;
@@ -126,7 +114,7 @@ class Files {
       this.#requested < this.#stats.length;
       this.#requested += 1
     ) {
-      const stat = this.#stats[this.#requested]!;
+      const stat = this.#stats.at(this.#requested);
       if (!isPlain(stat) || stat.linkName !== '') continue;
       const isAhead = this.#requested > first;
       if (isAhead && (this.#arrived.size >= MAX_AHEAD || this.#bytesAhead + stat.size > MAX_AHEAD_BYTES)) return;
@@ -143,7 +131,7 @@ class Files {
     if (file === undefined || file.isWhole)
       throw new EngineError('invalid', 'the client sent a file that was not asked for');
     if (data.length === 0) file.isWhole = true;
-    else if (id === current || file.bytes < this.#stats[id]!.size) {
+    else if (id === current || file.bytes < this.#stats.at(id).size) {
       file.pieces.push(Buffer.from(data)); // of its own: the frame is larger
       file.bytes += data.length;
     }

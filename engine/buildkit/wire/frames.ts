@@ -7,24 +7,54 @@ const HEAD_BYTES = 5;
 /** As clients and servers of gRPC have it. */
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 
+/** Memory of all messages that have not arrived whole, of all clients together. */
+const MAX_UNFINISHED_BYTES = 32 * 1024 * 1024;
+/** Memory of a piece besides its bytes. */
+const PIECE_BYTES = 256;
+
+let unfinishedBytes = 0;
+
 /** The messages of a stream, one after the other. Throws for a longer one, a compressed one, and one that is cut off. */
 export async function* messagesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
-  let pieces: Buffer[] = [];
-  let bytes = 0;
+  const unfinished = new Unfinished();
   let wanted = HEAD_BYTES;
-  for await (const piece of stream) {
-    pieces.push(piece as Buffer);
-    bytes += piece.length;
-    if (bytes < wanted) continue;
-    let all = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, bytes);
-    while (all.length >= (wanted = bytesOfFirst(all))) {
-      yield all.subarray(HEAD_BYTES, wanted);
-      all = all.subarray(wanted);
+  try {
+    for await (const piece of stream) {
+      unfinished.add(piece as Buffer);
+      if (unfinished.bytes < wanted) continue;
+      let all = unfinished.take();
+      while (all.length >= (wanted = bytesOfFirst(all))) {
+        yield all.subarray(HEAD_BYTES, wanted);
+        all = all.subarray(wanted);
+      }
+      if (all.length > 0) unfinished.add(all);
     }
-    pieces = [all];
-    bytes = all.length;
+    if (unfinished.bytes > 0) throw new GrpcError(StatusCode.INTERNAL, 'the stream ends inside of a message');
+  } finally {
+    unfinished.take();
   }
-  if (bytes > 0) throw new GrpcError(StatusCode.INTERNAL, 'the stream ends inside of a message');
+}
+
+/** The pieces of a message so far. */
+class Unfinished {
+  #pieces: Buffer[] = [];
+  bytes = 0;
+
+  add(piece: Buffer): void {
+    this.#pieces.push(piece);
+    this.bytes += piece.length;
+    unfinishedBytes += piece.length + PIECE_BYTES;
+    if (unfinishedBytes > MAX_UNFINISHED_BYTES) {
+      throw new GrpcError(StatusCode.RESOURCE_EXHAUSTED, 'too many messages have not arrived whole');
+    }
+  }
+
+  take(): Buffer {
+    const [pieces, { bytes }] = [this.#pieces, this];
+    unfinishedBytes -= bytes + pieces.length * PIECE_BYTES;
+    [this.#pieces, this.bytes] = [[], 0];
+    return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, bytes);
+  }
 }
 
 /** The head and the message, or the head alone if it is not there yet. */

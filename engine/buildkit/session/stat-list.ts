@@ -1,0 +1,54 @@
+import { EngineError } from '../../lib/errors.ts';
+import { Stat } from '../messages/file-sync.ts';
+import type { Received } from '../wire/message.ts';
+
+/** Memory of the stats of one transfer: those of some 400,000 files. */
+const MAX_BYTES = 32 * 1024 * 1024;
+const FIRST_BYTES = 64 * 1024;
+const OFFSET_BYTES = 4;
+
+export type FileStat = Received<typeof Stat>;
+
+/** Stats as they came: as objects, those of a large context would be a multiple. */
+export class StatList {
+  #bytes: Buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
+  #ends: Buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
+  #length = 0;
+  #end = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Throws `invalid` beyond the limit, and for a size that is none. */
+  add(bytes: Uint8Array): void {
+    const { path, size } = Stat.decode(bytes);
+    if (!Number.isSafeInteger(size) || size < 0) throw new EngineError('invalid', `${path} has no valid size`);
+    if (this.#end + bytes.length + this.#length * OFFSET_BYTES > MAX_BYTES) {
+      throw new EngineError('invalid', 'the context has too many entries: ignore files, or send fewer');
+    }
+    this.#bytes = withRoom(this.#bytes, this.#end, bytes.length);
+    this.#ends = withRoom(this.#ends, this.#length * OFFSET_BYTES, OFFSET_BYTES);
+    this.#bytes.set(bytes, this.#end);
+    this.#end += bytes.length;
+    this.#ends.writeUInt32LE(this.#end, this.#length * OFFSET_BYTES);
+    this.#length += 1;
+  }
+
+  at(index: number): FileStat {
+    const begin = index === 0 ? 0 : this.#endOf(index - 1);
+    return Stat.decode(this.#bytes.subarray(begin, this.#endOf(index)));
+  }
+
+  #endOf(index: number): number {
+    return this.#ends.readUInt32LE(index * OFFSET_BYTES);
+  }
+}
+
+/** The buffer, or a copy of twice the size. */
+function withRoom(buffer: Buffer, used: number, more: number): Buffer {
+  if (used + more <= buffer.length) return buffer;
+  const grown = Buffer.allocUnsafeSlow(Math.max(2 * buffer.length, used + more));
+  buffer.copy(grown, 0, 0, used);
+  return grown;
+}
