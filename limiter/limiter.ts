@@ -81,6 +81,7 @@ export class RateLimiter implements AsyncDisposable {
     this.#running = new RunningRequests(options.time ?? new WorkingTime());
     this.#origin = { store: this.#store, counts: this.counts, running: this.#running, unchecked: false };
     this.#rules = options.rules ?? defaultRules;
+    this.#nameWindows();
     this.#overrides = options.overrides ?? NO_OVERRIDES;
     this.#onStoreFailure = options.onStoreFailure ?? 'closed';
     this.#reportFailure = options.reportFailure ?? (() => undefined);
@@ -97,6 +98,7 @@ export class RateLimiter implements AsyncDisposable {
   changeRules(rules: LimitRules, overrides: ReadonlyMap<string, LimitRules> = NO_OVERRIDES): void {
     this.#rules = rules;
     this.#overrides = overrides;
+    this.#nameWindows();
   }
 
   /**
@@ -189,6 +191,14 @@ export class RateLimiter implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#running[Symbol.dispose]();
     await this.#store[Symbol.asyncDispose]();
+  }
+
+  /** Makes further windows known by their names, also those that only other processes have opened. */
+  #nameWindows(): void {
+    for (const category of CATEGORIES) {
+      const { also = [] } = this.#rules.categories[category];
+      for (const { windowSeconds } of also) this.#store.endpoints.furtherWindow(category, windowSeconds);
+    }
   }
 
   async #later(verdict: Promise<Verdict>, request: AdmittedRequest): Promise<Decision> {

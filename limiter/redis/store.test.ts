@@ -105,6 +105,24 @@ test('requests under way in a gateway that was killed stop counting when its lea
   assert.equal(afterwards.allowed, true);
 });
 
+test('a process that has counted nothing knows the further windows that others have opened', async () => {
+  const also = [{ limit: 3, windowSeconds: 60 }];
+  const rules = limitRules({ categories: { search: { limit: 30, windowSeconds: 3600, also } } });
+  const open = async (): Promise<RateLimiter> => {
+    const store = new RedisStore({ url: shared.url, prefix: 'further:' });
+    await store.ready();
+    return new RateLimiter({ store, rules });
+  };
+  await using one = await open();
+  await using other = await open();
+  const caller = { ...user, key: 'user:further' };
+  const decision = await one.admit(caller, one.endpoint({ name: 'GET /search/users', category: 'search' }));
+
+  const { search } = await other.status(caller);
+
+  assert.deepEqual([search.limit, search.used, search.reset], [3, 1, decision.reset]);
+});
+
 test('the lease of a long request is renewed', async () => {
   await using limiter = new RateLimiter({
     store: await openStore({ leaseSeconds: 4 }),
