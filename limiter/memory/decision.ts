@@ -14,8 +14,8 @@ type Refused = Shown & Pick<Verdict, 'refusedBy' | 'until'>;
 export function findExceeded(record: CallerRecord, ask: Ask, limits: EndpointLimits, used: number, time: Time): number {
   const { endpoint, points, quota, rules } = ask;
   let exceeded = endpoint.primary && used >= quota ? PRIMARY_BIT : 0;
-  for (const window of limits.further) {
-    if (endpoint.primary && spentIn(record, window, time) >= window.limit) exceeded |= PRIMARY_BIT;
+  if (limits.further.length > 0 && endpoint.primary) {
+    for (const window of limits.further) if (spentIn(record, window, time) >= window.limit) exceeded |= PRIMARY_BIT;
   }
   if (record.underWay >= rules.concurrent.limit) exceeded |= CONCURRENT_BIT;
   if (points > 0 && spentIn(record, limits.points, time) + points > limits.points.limit) exceeded |= limits.points.bit;

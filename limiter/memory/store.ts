@@ -7,6 +7,7 @@ import { findExceeded, refuse, shownOf, spend, spendTime } from './decision.ts';
 import {
   addTo,
   changeSpent,
+  freedIn,
   type CallerRecord,
   isIdle,
   newRecord,
@@ -78,15 +79,16 @@ export class MemoryStore implements LimitStore {
     const record = known === NOTHING_SPENT ? this.#insert(key, time) : known;
     spend(record, ask, limits, time);
     this.#changed?.add(key);
-    const shown = shownOf(record, ask, limits, time);
+    const shown = limits.further.length === 0 ? undefined : shownOf(record, ask, limits, time);
+    const reset = shown === undefined ? freedIn(record, limits.quota, 1, time) : shown.reset;
     return {
       refusedBy: -1,
       until: 0,
       shadowed,
-      window: shown.window,
-      used: shown.used,
+      window: shown?.window ?? 0,
+      used: shown?.used ?? (endpoint.primary ? used + 1 : used),
       // A request that costs nothing opens no window.
-      reset: shown.reset || endOfHour(time.now),
+      reset: reset || endOfHour(time.now),
       nowMs: time.ms,
       ticket: 0,
     };
