@@ -48,13 +48,14 @@ export async function makeLayers<Item>(
  * Turns a received archive into a layer on top of another, or finds the existing layer. A layer that has lost its files
  * gets them back.
  *
- * The layer lives as long as `leases`, or longer if it gets an owner.
+ * The layer lives as long as `leases`, or longer if it gets an owner. `signal` ends the extraction, and then it throws.
  */
 export async function applyLayer(
   engine: Needs,
   { file, digest, diffId, parent, below }: Arrival,
   leases: DisposableStack,
   onProgress?: (bytes: number) => void,
+  signal?: AbortSignal,
 ): Promise<Layer> {
   // Two loads of one image must not extract the same layer twice.
   using _lock = await engine.locks.hold(`layer ${parent ?? ''} ${diffId ?? digest}`);
@@ -70,7 +71,12 @@ export async function applyLayer(
   const skeleton = join(dirname(file), `skeleton-${newId()}`);
   const isPlain = (await compressionOf(file)) === 'none';
   const [{ hasSkeleton, ...extracted }] = await both(
-    engine.archives.extract({ fd: archive.fd, digest }, { target: workspace.path, lower, skeleton }, onProgress),
+    engine.archives.extract(
+      { fd: archive.fd, digest },
+      { target: workspace.path, lower, skeleton },
+      onProgress,
+      signal,
+    ),
     isPlain ? Promise.resolve() : archive.sync(), // the disk syncs while the thread extracts
   );
   if (isPlain && !hasSkeleton) await archive.sync();

@@ -58,7 +58,7 @@ export async function pullLayers(
         // Where the manifest tells no digests, the layer below has to be made first.
         const parent =
           job.index === 0 ? undefined : (chain?.[job.index - 1] ?? ((await below) ?? layers.at(-1))?.chainId);
-        return await unpack(engine, job, { parent, below, downloaded, leases });
+        return await unpack(engine, job, { parent, below, downloaded, leases, signal: either });
       } catch (error) {
         stop.abort(error);
         throw error;
@@ -122,12 +122,13 @@ type Place = {
   below: Promise<Layer> | undefined;
   downloaded: Downloaded;
   leases: DisposableStack;
+  signal: AbortSignal;
 };
 
 async function unpack(
   engine: Needs,
   { descriptor, diffId, lines }: Job,
-  { parent, below, downloaded, leases }: Place,
+  { parent, below, downloaded, leases, signal }: Place,
 ): Promise<Layer> {
   const { file } = downloaded;
   const { digest } = descriptor;
@@ -136,6 +137,7 @@ async function unpack(
     { file, digest, ...(diffId !== undefined && { diffId }), parent, below },
     leases,
     (bytes) => lines.bytes('Extracting', bytes),
+    signal,
   );
   lines.say('Pull complete');
   return layer;

@@ -10,10 +10,12 @@ const IDLE_TIMEOUT_MS = 10_000;
 const LIMITS = { messageBytes: 128 * 1024, aheadBytes: 512 * 1024 };
 
 /** Listeners of work before its end. They do not throw. */
-export type Listeners = {
+type Listeners = {
   onProgress?: (bytes: number) => void;
   onEntries?: (entries: readonly ContextEntry[]) => void;
 };
+
+export type Given = Listeners & { signal?: AbortSignal };
 
 type Task = Required<Listeners> & {
   work: Work;
@@ -52,9 +54,12 @@ export class ArchiveThread {
   async perform(
     work: Work,
     stream: AsyncIterable<Uint8Array> | undefined,
-    listeners: Listeners,
+    { signal, ...listeners }: Given,
   ): Promise<Results[Work['kind']]> {
+    signal?.throwIfAborted();
     const { id, task } = this.#begin({ work, ...listeners });
+    const stop = (): void => this.#send({ id, stop: true });
+    signal?.addEventListener('abort', stop, { once: true });
     try {
       if (stream !== undefined) {
         task.feed = new ThreadFeed(LIMITS, (message, memory) =>
@@ -64,6 +69,7 @@ export class ArchiveThread {
       }
       return await task.settle.promise;
     } finally {
+      signal?.removeEventListener('abort', stop);
       this.#end(id);
     }
   }

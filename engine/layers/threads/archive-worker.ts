@@ -25,6 +25,8 @@ const port = parentPort!;
 const streams = new Map<number, ArrivingStream>();
 const outgoing = new Map<number, OutgoingChunks>();
 const listings = new Map<number, EntryGroups>();
+/** Work whose result is no longer wanted. */
+const stopped = new Set<number>();
 
 port.on('message', (message: ToWorker) => {
   // oxlint-disable-next-line typescript/no-floating-promises -- what fails here ends the thread, and fails what it was at
@@ -32,9 +34,14 @@ port.on('message', (message: ToWorker) => {
   else if ('chunks' in message) streams.get(message.id)?.push(message.chunks);
   else if ('taken' in message) outgoing.get(message.id)?.giveBack(message.taken);
   else if ('listed' in message) listings.get(message.id)?.taken();
-  else if ('stop' in message) outgoing.get(message.id)?.stop();
+  else if ('stop' in message) stop(message.id);
   else streams.get(message.id)?.end(message.end.failure);
 });
+
+function stop(id: number): void {
+  if (streams.has(id)) stopped.add(id);
+  outgoing.get(id)?.stop();
+}
 
 async function handleWork(id: number, work: Work): Promise<void> {
   const stream = new ArrivingStream((consumed) => tell({ id, consumed }));
@@ -47,6 +54,7 @@ async function handleWork(id: number, work: Work): Promise<void> {
     tell({ id, failure: describe(error) });
   } finally {
     streams.delete(id);
+    stopped.delete(id);
     outgoing.get(id)?.[Symbol.dispose]();
     outgoing.delete(id);
     listings.delete(id);
@@ -109,6 +117,7 @@ async function extract(
   let archiveBytes = 0;
   const chunks = chunksOf(work.fd, (bytes) => tell({ id, progress: bytes }));
   for await (const chunk of decompressed(chunks)) {
+    if (stopped.has(id)) throw new EngineError('failed', 'the extraction was canceled');
     archiveBytes += chunk.length;
     hash?.update(chunk);
     if (attempt === undefined) push(chunk);

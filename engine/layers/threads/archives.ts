@@ -1,7 +1,7 @@
 import type { Background } from '../../lib/concurrency/background.ts';
 import { DEFAULT_LIMITS, type ArchiveLimits } from '../tar/tar-reader.ts';
 import type { ArchiveSource, ContextEntry, Extracted, Received, Results, Unpacked, Work } from './archive-messages.ts';
-import { ArchiveThread, type Listeners } from './archive-thread.ts';
+import { ArchiveThread, type Given } from './archive-thread.ts';
 
 const THREADS = 2;
 
@@ -29,15 +29,16 @@ export class Archives implements AsyncDisposable {
   /**
    * Extracts a layer's archive, an open file with this digest, compressed or not, into the empty folder `target`.
    * `lower` are the folders of the layers below, topmost first, which may not be there before the end; `skeleton` is a new
-   * file, which has the result if it says so. `onProgress` gets the number of bytes read from the file.
+   * file, which has the result if it says so. `onProgress` gets the number of bytes read from the file; `signal` ends it.
    */
   async extract(
     { fd, digest }: { fd: number; digest: string },
     { target, lower, skeleton }: { target: string; lower: () => Promise<readonly string[]>; skeleton: string },
     onProgress: (bytes: number) => void = () => undefined,
+    signal?: AbortSignal,
   ): Promise<Extracted> {
     const work: Work = { kind: 'extract', fd, digest, target, skeleton, limits: this.limits };
-    return (await this.#perform(work, told(lower), { onProgress })) as Extracted;
+    return (await this.#perform(work, told(lower), { onProgress, ...(signal && { signal }) })) as Extracted;
   }
 
   /** Writes the context of a build, compressed or not, as a plain archive into a new file; `onEntries` gets its entries. */
@@ -87,12 +88,8 @@ export class Archives implements AsyncDisposable {
     await Promise.all(this.#threads.splice(0).map(async (thread) => await thread.terminate()));
   }
 
-  async #perform(
-    work: Work,
-    stream?: AsyncIterable<Uint8Array>,
-    listeners: Listeners = {},
-  ): Promise<Results[Work['kind']]> {
-    return await this.#leastBusy().perform(work, stream, listeners);
+  async #perform(work: Work, stream?: AsyncIterable<Uint8Array>, given: Given = {}): Promise<Results[Work['kind']]> {
+    return await this.#leastBusy().perform(work, stream, given);
   }
 
   #leastBusy(): ArchiveThread {
