@@ -35,7 +35,10 @@ export async function hasIndex(files: ArchiveFiles): Promise<boolean> {
   return manifests.some(({ mediaType, digest }) => isIndex(mediaType ?? '') && files.has(pathOf(digest)));
 }
 
-/** The images of an OCI layout: of an index with a name all platforms that the archive has, of others one. */
+/**
+ * The images of an OCI layout: of an index with a name all platforms that the archive has, of others one. None if it lacks the
+ * wanted platforms.
+ */
 export async function readOciLayout(files: ArchiveFiles, platforms: readonly Platform[]): Promise<ArchivedImage[]> {
   const { manifests } = await files.json(files.get('index.json'), Layout);
   const images: ArchivedImage[] = [];
@@ -47,10 +50,8 @@ export async function readOciLayout(files: ArchiveFiles, platforms: readonly Pla
     for (const image of await reader.images(descriptor, namesOf(descriptor), platforms)) images.push(image);
     if (images.length > MAX_IMAGES) throw badArchive(`more than ${MAX_IMAGES} images`);
   }
-  if (images.length > 0) return images;
-  throw badArchive(
-    `no image for ${(platforms.length > 0 ? platforms : [HOST_PLATFORM]).map(platformText).join(', ')} found`,
-  );
+  if (images.length > 0 || platforms.length > 0) return images;
+  throw badArchive(`no image for ${platformText(HOST_PLATFORM)} found`);
 }
 
 type Found = { entry: Descriptor; document: ImageDocument };
