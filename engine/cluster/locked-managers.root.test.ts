@@ -177,4 +177,16 @@ suite('managers with auto-lock', { concurrency: false }, () => {
     assert.equal(await unlock(one!, key), 200);
     await isReady(one!);
   });
+
+  test('a manager that is forced to go on alone keeps its seal and the key', async () => {
+    await two!.powerOff();
+
+    const forced = await one!.engine.post('/swarm/init', { ListenAddr: `${one!.ip}:2377`, ForceNewCluster: true });
+
+    assert.equal(forced.status, 200);
+    assert.equal(await keyOf(one!), key);
+    await restart(one!);
+    assert.deepEqual([await stateOf(one!), await unlock(one!, key)], ['locked', 200]);
+    await isReady(one!);
+  });
 });
