@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 
 import { Nothing } from '../messages/common.ts';
 import {
+  BytesMessage,
   CheckAgentRequest,
   CredentialsRequest,
   CredentialsResponse,
@@ -71,6 +72,13 @@ export class Session {
       if (error instanceof GrpcError && error.code === StatusCode.NOT_FOUND) return undefined;
       throw error;
     }
+  }
+
+  /** An archive that the client sends, under this path. */
+  async *upload(path: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const method = '/moby.upload.v1.Upload/Pull';
+    using exchange = this.exchange(method, BytesMessage, BytesMessage, signal, { urlpath: path });
+    for await (const { data } of exchange.responses) yield data;
   }
 
   async hasAgent(id: string, signal: AbortSignal): Promise<boolean> {

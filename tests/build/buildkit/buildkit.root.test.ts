@@ -4,6 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
+import { contextOf } from '../compared.ts';
 import { clients, Project } from './project.ts';
 
 type Inspected = { Id: string; Config: Record<string, unknown>; RootFS: { Layers: string[] }; Comment: string };
@@ -195,6 +196,16 @@ suite('docker build with buildx', { skip: clients === undefined && 'its packages
     const stdin = await project.docker(['build', '-q', '-f', '-', 'elsewhere'], 'FROM busybox\nLABEL from=stdin\n');
     assert.match(stdin.text, /^sha256:[0-9a-f]{64}\n$/);
     assert.deepEqual((await inspect(stdin.text.trim())).Config['Labels'], { from: 'stdin' });
+  });
+
+  test('takes a context from standard input, and from a web server', async () => {
+    const archive = contextOf({ Dockerfile: 'FROM scratch\nCOPY f /\nLABEL from=input\n', f: 'x' });
+    const input = await project.docker(['build', '-q', '-'], archive);
+    assert.match(input.text, /^sha256:[0-9a-f]{64}\n$/);
+    assert.deepEqual((await inspect(input.text.trim())).Config['Labels'], { from: 'input' });
+    const nowhere = await project.docker(['build', '-q', 'http://127.0.0.1:1/context.tar']);
+    assert.match(nowhere.text, /127\.0\.0\.1:1/);
+    assert.equal(nowhere.code, 1);
   });
 
   test('ends with its client, and leaves no container', async () => {

@@ -38,7 +38,7 @@ export class Project implements AsyncDisposable {
   }
 
   /** Runs docker in the folder; its output and errors together. */
-  async docker(words: readonly string[], input = ''): Promise<Said> {
+  async docker(words: readonly string[], input: string | Buffer = ''): Promise<Said> {
     const child = this.#spawn(words);
     const pieces: Buffer[] = [];
     const keep = (piece: Buffer): void => void pieces.push(piece);
