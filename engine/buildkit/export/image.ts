@@ -21,6 +21,7 @@ export function exportImage(
     refuseAmbiguous(reference);
     return reference;
   });
+  vertex.status('exporting layers', 0, 0, true);
   vertex.status(`writing image ${image.id}`, 0, 0, true);
   for (const reference of references) {
     giveName(engine, image.id, reference);

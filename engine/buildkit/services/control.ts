@@ -1,8 +1,9 @@
 import type { Engine } from '../../engine.ts';
 import type { Image } from '../../images/store.ts';
 import { exportImage } from '../export/image.ts';
+import { exportLocal } from '../export/local.ts';
+import { exportTar } from '../export/tar.ts';
 import { buildForSession } from '../frontend/build.ts';
-import { statusOf } from '../frontend/errors.ts';
 import { Nothing } from '../messages/common.ts';
 import * as control from '../messages/control.ts';
 import { Vertex } from '../progress/vertex.ts';
@@ -17,6 +18,7 @@ import { BUILDER_VERSION, workerOf } from './worker.ts';
 const SERVICE = '/moby.buildkit.v1.Control/';
 const FRONTEND = 'dockerfile.v0';
 const IMAGE_EXPORTERS: ReadonlySet<string> = new Set(['moby', 'image', 'docker']);
+const FILE_EXPORTERS: ReadonlySet<string> = new Set(['local', 'tar']);
 const ALLOWED_ENTITLEMENTS: ReadonlySet<string> = new Set(['', 'network.host']);
 
 type Request = Received<typeof control.SolveRequest>;
@@ -58,8 +60,18 @@ async function solve(
   using _listed = solves.add(request.ref, build);
   const image = await resultOf(engine, sessions, request, build);
   if (image === undefined) return new Map();
-  const exported = exporters.map((each) => exportResult(engine, build, image, each));
-  return new Map(exported.flatMap((each) => [...each]));
+  const exported = new Map<string, string>();
+  for (const [index, exporter] of exporters.entries()) {
+    const vertex = new Vertex(build.queue, engine.clock, exportName(exporter));
+    const values = await vertex.run(async () => {
+      if (IMAGE_EXPORTERS.has(exporter.type)) return exportImage(engine, image, exporter.attributes, vertex);
+      const to = { session: await sessions.find(build.sessionId, build.over), index, signal: build.over };
+      await (exporter.type === 'tar' ? exportTar(engine, image, to) : exportLocal(engine, image, to));
+      return new Map<string, string>();
+    });
+    for (const [key, value] of values) exported.set(key, value);
+  }
+  return exported;
 }
 
 /** That of a client's own frontend, which calls the bridge, or of ours. */
@@ -75,29 +87,17 @@ async function resultOf(
   return await buildForSession(engine, { attributes, session, queue: build.queue, signal });
 }
 
-function exportResult(
-  engine: Engine,
-  { queue }: Solve,
-  image: Image,
-  { attributes }: Exporter,
-): ReadonlyMap<string, string> {
-  const vertex = new Vertex(queue, engine.clock, 'exporting to image').start();
-  try {
-    vertex.status('exporting layers', 0, 0, true);
-    const exported = exportImage(engine, image, attributes, vertex);
-    vertex.complete();
-    return exported;
-  } catch (error) {
-    vertex.fail(error);
-    throw statusOf(error);
-  }
+function exportName({ type }: Exporter): string {
+  return IMAGE_EXPORTERS.has(type)
+    ? 'exporting to image'
+    : `exporting to client ${type === 'tar' ? 'tarball' : 'directory'}`;
 }
 
 function exportersOf({ exporters, exporter, exporterAttributes }: Request): Exporter[] {
   const all =
     exporters.length > 0 || exporter === '' ? exporters : [{ type: exporter, attributes: exporterAttributes }];
   for (const { type, attributes } of all) {
-    if (!IMAGE_EXPORTERS.has(type)) throw notYet(`the output ${JSON.stringify(type)}`);
+    if (!IMAGE_EXPORTERS.has(type) && !FILE_EXPORTERS.has(type)) throw notYet(`the output ${JSON.stringify(type)}`);
     if (attributes.get('push') === 'true') throw notYet('pushing the result of a build');
   }
   return all;

@@ -41,7 +41,7 @@ suite('a client of the builder', { concurrency: false }, () => {
   const ROWS: readonly (readonly [string, Sent<typeof SolveRequest>, number, RegExp])[] = [
     ['a graph of operations', { definition: Buffer.from('x') }, 12, /graphs of operations are not taken/],
     ['another frontend', { frontend: 'gateway.v0' }, 12, /"gateway\.v0" is not part of this builder/],
-    ['an output of files', { exporters: [{ type: 'local', attributes: new Map() }] }, 12, /the output "local"/],
+    ['an output of archives', { exporters: [{ type: 'oci', attributes: new Map() }] }, 12, /the output "oci"/],
     ['a push', { exporters: [{ type: 'moby', attributes: new Map([['push', 'true']]) }] }, 12, /pushing/],
     ['rights on the host', { entitlements: ['security.insecure'] }, 7, /security\.insecure is not allowed/],
     ['no ref', { ref: '' }, 3, /no ref/],

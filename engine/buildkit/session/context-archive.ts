@@ -2,18 +2,10 @@ import { entryHeader, type NewEntry } from '../../layers/pack/tar-entry.ts';
 import type { EntryType } from '../../layers/tar/tar-header.ts';
 import { TAR_END, tarPadding } from '../../layers/tar/tar-write.ts';
 import { isPlain, type SyncedFile } from './file-sync.ts';
+import { GO_MODE } from './go-mode.ts';
 import type { FileStat } from './stat-list.ts';
 
-/** Bits of a mode in Go. */
-const [FOLDER, LINK, DEVICE, PIPE, SOCKET, CHARACTERS] = [
-  2 ** 31,
-  2 ** 27,
-  2 ** 26,
-  2 ** 25,
-  2 ** 24,
-  2 ** 21,
-] as const;
-const [SET_USER, SET_GROUP, STICKY] = [2 ** 23, 2 ** 22, 2 ** 20] as const;
+const { FOLDER, LINK, DEVICE, PIPE, SOCKET, CHARACTERS, SET_USER, SET_GROUP, STICKY } = GO_MODE;
 /** Small pieces are sent together. */
 const CHUNK_BYTES = 256 * 1024;
 

@@ -84,7 +84,13 @@ export class GrpcClient {
     stream.on('error', () => undefined); // `responses` throws
     const failure = failureOf(stream);
     return {
-      send: async (value) => await writeMessage(stream, request.encode(value)),
+      send: async (value) => {
+        try {
+          await writeMessage(stream, request.encode(value));
+        } catch (error) {
+          throw (stream.destroyed ? await failure : undefined) ?? error; // the other side says why
+        }
+      },
       end: () => void stream.end(),
       responses: decoded(stream, response, failure, signal),
       [Symbol.dispose]: () => {

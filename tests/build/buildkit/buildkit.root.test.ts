@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
+import { readdir, readFile, readlink, stat, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
+import { tarList } from '@gantry/testing/archives/tar-list.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { contextOf } from '../compared.ts';
@@ -206,6 +209,31 @@ suite('docker build with buildx', { skip: clients === undefined && 'its packages
     const nowhere = await project.docker(['build', '-q', 'http://127.0.0.1:1/context.tar']);
     assert.match(nowhere.text, /127\.0\.0\.1:1/);
     assert.equal(nowhere.code, 1);
+  });
+
+  test('sends the files of the result into a folder, and as an archive', async () => {
+    const lines = ['FROM scratch', 'COPY --chown=1:2 f /sub/', 'COPY --chmod=4755 f /x'];
+    await project.write({ 'files/f': 'content', 'files/sub/big': 'y'.repeat(300_000) });
+    await symlink('big', join(project.folder, 'files/sub/link'));
+    const file = [...lines, 'COPY sub /sub'].join('\n');
+    const local = await project.build('files', { Dockerfile: file }, '--output', 'type=local,dest=out');
+    assert.equal(local.code, 0, local.text);
+    const out = (name: string): string => join(project.folder, 'out', name);
+    assert.deepEqual((await readdir(out('.'))).toSorted(), ['sub', 'x']);
+    assert.equal(await readFile(out('sub/f'), 'utf8'), 'content');
+    assert.equal((await readFile(out('sub/big'))).length, 300_000);
+    assert.equal(await readlink(out('sub/link')), 'big');
+    assert.equal((await stat(out('x'))).mode & 0o7777, 0o4755);
+    const tar = await project.build('files', {}, '--output', 'type=tar,dest=out.tar');
+    assert.equal(tar.code, 0, tar.text);
+    const names = [...tarList(await readFile(join(project.folder, 'out.tar'))).keys()];
+    assert.deepEqual(
+      names
+        .map((name) => name.replace(/^\.?\/|\/$/g, ''))
+        .filter(Boolean)
+        .toSorted(),
+      ['sub', 'sub/big', 'sub/f', 'sub/link', 'x'],
+    );
   });
 
   test('ends with its client, and leaves no container', async () => {
