@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import type { Engine } from '../engine.ts';
 import { statusOf } from './frontend/errors.ts';
 import { bridgeMethods } from './services/bridge.ts';
+import { cacheMethods } from './services/caches.ts';
 import { controlMethods } from './services/control.ts';
 import { otherMethods } from './services/other.ts';
 import { Session } from './session/session.ts';
@@ -20,6 +21,7 @@ export class BuildKit {
     const methods = new Map([
       ...controlMethods(engine, this.#sessions, solves),
       ...bridgeMethods(engine, this.#sessions, solves),
+      ...cacheMethods(engine),
       ...otherMethods,
     ]);
     this.#server = new GrpcServer(methods, (failure) => {

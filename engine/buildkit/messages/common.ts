@@ -1,7 +1,12 @@
 import { field, INTEGER, list, map, message, nested, TEXT } from '../wire/message.ts';
 
-/** Seconds and nanoseconds since 1970. */
+/** Seconds since 1970, and the nanoseconds behind them. */
 export const Timestamp = message({ seconds: field(1, INTEGER), nanos: field(2, INTEGER) });
+export type Time = Readonly<{ seconds: number; nanos: number }>;
+
+export function timeOf({ epochNanoseconds }: Temporal.Instant): Time {
+  return { seconds: Number(epochNanoseconds / 1_000_000_000n), nanos: Number(epochNanoseconds % 1_000_000_000n) };
+}
 
 export const Platform = message({
   architecture: field(1, TEXT),

@@ -3,9 +3,8 @@ import { randomBytes } from 'node:crypto';
 import type { Progress } from '../../images/progress.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { textOf } from '../frontend/errors.ts';
+import { timeOf, type Time } from '../messages/common.ts';
 import type { StatusQueue } from './status-queue.ts';
-
-type Time = Readonly<{ seconds: number; nanos: number }>;
 
 /** One line of the progress that a client shows: it begins, writes, and ends. */
 export class Vertex {
@@ -101,7 +100,6 @@ export class Vertex {
   }
 
   #now(): Time {
-    const nanoseconds = this.#clock.now().epochNanoseconds;
-    return { seconds: Number(nanoseconds / 1_000_000_000n), nanos: Number(nanoseconds % 1_000_000_000n) };
+    return timeOf(this.#clock.now());
   }
 }

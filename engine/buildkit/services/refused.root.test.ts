@@ -59,7 +59,7 @@ suite('a client of the builder', { concurrency: false }, () => {
   }
 
   test('is refused methods that are not part of the builder, and builds that there are not', async () => {
-    await assert.rejects(client.call(`${CONTROL}DiskUsage`, Nothing, Nothing, {}, signal), { code: 12 });
+    await assert.rejects(client.call(`${CONTROL}ListenBuildHistory`, Nothing, Nothing, {}, signal), { code: 12 });
     const nope = client.call(`${BRIDGE}Return`, ReturnRequest, Nothing, {}, signal);
     await assert.rejects(nope, { code: 5, message: /no such build/ });
   });

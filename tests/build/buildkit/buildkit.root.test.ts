@@ -236,6 +236,16 @@ suite('docker build with buildx', { skip: clients === undefined && 'its packages
     );
   });
 
+  test('its caches are shown and pruned', async () => {
+    const file = 'FROM busybox\nRUN --mount=type=cache,target=/kept echo content > /kept/f\n';
+    assert.equal((await project.build('caches', { Dockerfile: file }, '--network=none')).code, 0);
+    assert.match((await project.docker(['buildx', 'du'])).text, /Reclaimable:\s+\d/);
+    const recent = await project.docker(['buildx', 'prune', '-f', '--filter', 'until=1h']);
+    assert.match(recent.text, /Total:\s+0B/);
+    assert.match((await project.docker(['buildx', 'prune', '-f'])).text, /Total:\s+[1-9]/);
+    assert.match((await project.docker(['buildx', 'du'])).text, /Total:\s+0B/);
+  });
+
   test('ends with its client, and leaves no container', async () => {
     await project.write({ 'left/Dockerfile': 'FROM busybox\nRUN --network=none echo has begun; sleep 1000\n' });
     await project.leave('left', ' has begun');
