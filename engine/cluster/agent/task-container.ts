@@ -55,7 +55,7 @@ function variablesOf({ generic = [] }: AgentTask, env: readonly string[] | undef
     const values = resources.map((one) => ('name' in one ? one.name : String(one.amount)));
     return `DOCKER_RESOURCE_${kind}=${values.join(',')}`;
   });
-  return env === undefined && own.length === 0 ? undefined : [...own, ...(env ?? [])];
+  return env === undefined && own.length === 0 ? undefined : [...(env ?? []), ...own];
 }
 
 function exposed(ports: readonly TaskPort[]): Record<string, object> {

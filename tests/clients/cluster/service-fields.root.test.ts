@@ -101,7 +101,12 @@ async function look(side: Side, name: string, found: TaskWire): Promise<Seen> {
     spec: inspect.Spec,
     task: Spec,
     error: Status.Err,
-    container: { ...settings(shown['Config']), ...settings(shown['HostConfig']), mounts: mountsOf(shown['Mounts']) },
+    container: {
+      ...settings(shown['Config']),
+      ...settings(shown['HostConfig']),
+      mounts: mountsOf(shown['Mounts']),
+      Env: ((shown['Config'] as Fields | undefined)?.['Env'] as string[] | undefined)?.toSorted(), // dockerd: in any order
+    },
   };
 }
 
