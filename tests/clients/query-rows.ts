@@ -86,7 +86,13 @@ export const QUERY_ROWS: readonly Row[] = [
   ['GET /nodes', '/nodes', '', 'filters'],
   ['DELETE /nodes/{id}', '/nodes/nosuch', '', 'force'],
   ['POST /nodes/{id}/update', '/nodes/nosuch/update', 'version=1', 'version', {}],
-  ['POST /swarm/update', '/swarm/update', 'version=1', 'version rotateWorkerToken rotateManagerToken', {}],
+  [
+    'POST /swarm/update',
+    '/swarm/update',
+    'version=1',
+    'version rotateWorkerToken rotateManagerToken rotateManagerUnlockKey',
+    {},
+  ],
   ['GET /services', '/services', '', 'filters'],
   ['GET /services/{id}', '/services/served', '', 'insertDefaults'],
   [

@@ -27,14 +27,14 @@ export async function pushIndex(engine: Needs, document: ImageDocument, referenc
 
 /** Pushes the parts of an image's manifest, byte for byte as the manifest names them. */
 export async function pushManifest(engine: Needs, document: ImageDocument, image: Image, push: Push): Promise<void> {
-  const { target, signal } = push;
+  const { target, jsons, signal } = push;
   checkArchives(engine, image);
   const descriptors = descriptorsOf(document, image);
   await pushLayers(engine, image, push, async (layer, options) => {
     await pushExactLayer(engine, { layer, descriptor: descriptors.get(layer.diffId)! }, options);
   });
   if ((await target.sizeOf(image.id, { signal })) === undefined) {
-    await target.put(Buffer.from(engine.images.jsonOf(image.id)), image.id, signal);
+    await target.put(Buffer.from(jsons.get(image.id)!), image.id, signal);
   }
 }
 

@@ -13,7 +13,14 @@ const COMPRESSIONS = 2;
 
 type Needs = NeedsOfLayer & Pick<Engine, 'config'>;
 
-export type Push = { target: PushTarget; repository: string; report: Report; signal: AbortSignal };
+export type Push = {
+  target: PushTarget;
+  repository: string;
+  /** Configurations of the images by their ids, as the images may be removed meanwhile. */
+  jsons: ReadonlyMap<string, string>;
+  report: Report;
+  signal: AbortSignal;
+};
 
 /** Several at once, topmost first; a layer that occurs twice is pushed once. The results are by the layers' plain digests. */
 export async function pushLayers<T>(

@@ -43,21 +43,22 @@ export async function pushImages(
   const tagged = selectTags(engine, reference);
   // From here on the images may be removed.
   using leases = new DisposableStack();
+  const jsons = new Map<string, string>();
   for (const { image } of tagged) {
     for (const each of engine.images.withPlatforms(image)) {
+      jsons.set(each.id, engine.images.jsonOf(each.id));
       for (const chainId of each.layers) leases.use(engine.layers.lease(chainId));
     }
   }
+  const chosen = tagged.map((each) => {
+    const ref = familiarReference({ repository, tag: each.tag });
+    return { tag: each.tag, choice: choosePushed(engine, { ...each, ref }, platform) };
+  });
   try {
     await withRegistry(engine, { host, credentials, useMirrors: false, signal }, async (session) => {
       const target = new PushTarget(session, path);
-      for (const each of tagged) {
-        const choice = choosePushed(
-          engine,
-          { ...each, ref: familiarReference({ repository, tag: each.tag }) },
-          platform,
-        );
-        await pushChosen(engine, each.tag, choice, { target, repository, report, signal });
+      for (const { tag, choice } of chosen) {
+        await pushChosen(engine, tag, choice, { target, repository, jsons, report, signal });
       }
     });
   } catch (error) {
@@ -110,7 +111,7 @@ async function pushChosen(engine: Needs, tag: string, choice: Choice, push: Push
 
 /** An image without a manifest, or with one whose layers are here in another form: it gets one of docker's. */
 async function pushImage(engine: Needs, tag: string, image: Image, push: Push): Promise<void> {
-  const { target, repository, signal } = push;
+  const { target, repository, jsons, signal } = push;
   checkArchives(engine, image);
   const pushed = await pushLayers(
     engine,
@@ -119,7 +120,7 @@ async function pushImage(engine: Needs, tag: string, image: Image, push: Push): 
     async (layer, options) => await pushLayer(engine, layer, options),
   );
   const layers = image.diffIds.map((diffId) => pushed.get(diffId)!);
-  const bytes = Buffer.from(engine.images.jsonOf(image.id));
+  const bytes = Buffer.from(jsons.get(image.id)!);
   if ((await target.sizeOf(image.id, { signal })) === undefined) await target.put(bytes, image.id, signal);
   const config = { mediaType: DOCKER_CONFIG, size: bytes.length, digest: image.id };
   const manifest = writeManifest(config, layers);
