@@ -1,6 +1,6 @@
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
 
-import { contextOf } from '../build/compared.ts';
+import { contextOf } from '../../build/compared.ts';
 
 /** A request that works, and the query keys or headers of it whose values are exchanged. */
 export type Row = readonly [endpoint: string, path: string, query: string, names: string, body?: unknown];

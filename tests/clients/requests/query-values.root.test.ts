@@ -7,7 +7,7 @@ import { after, before, suite, test } from 'node:test';
 
 import { FIELD_VERSIONS } from '@gantry/engine/http/versions/field-versions.ts';
 
-import { BothEngines, type Side } from './both-engines.ts';
+import { BothEngines, type Side } from '../both-engines.ts';
 import { CHOSEN, HEADER_ROWS, HEADER_VALUES, QUERY_ROWS, QUERY_VALUES } from './query-rows.ts';
 
 type Asked = Readonly<{ name: string; path: string; headers: Record<string, string>; body?: unknown }>;
