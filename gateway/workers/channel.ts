@@ -33,7 +33,7 @@ export class Channel {
   }
 
   notify(name: string, argument: unknown): void {
-    this.#port.send({ call: NOTICE, name, argument });
+    this.#send({ call: NOTICE, name, argument });
   }
 
   async call(name: string, argument: unknown): Promise<unknown> {
@@ -41,10 +41,8 @@ export class Channel {
     const id = this.#calls;
     const answer = Promise.withResolvers<unknown>();
     this.#waiting.set(id, answer);
-    // Without a listener here a pipe that is closing would end this process.
-    this.#port.send({ call: id, name, argument }, (error) => {
-      if (error === null || !this.#waiting.delete(id)) return;
-      answer.reject(new ChannelClosed(error.message));
+    this.#send({ call: id, name, argument }, (error) => {
+      if (this.#waiting.delete(id)) answer.reject(new ChannelClosed(error.message));
     });
     return await answer.promise;
   }
@@ -72,9 +70,16 @@ export class Channel {
 
   async #reply(call: number, value: unknown): Promise<void> {
     try {
-      this.#port.send({ reply: call, value: await value });
+      this.#send({ reply: call, value: await value });
     } catch (error) {
-      this.#port.send({ reply: call, error: error instanceof Error ? error.message : String(error) });
+      this.#send({ reply: call, error: error instanceof Error ? error.message : String(error) });
     }
+  }
+
+  /** Without a listener a pipe that is closing would end this process. */
+  #send(message: Message, failed: (error: Error) => void = () => undefined): void {
+    this.#port.send(message, (error) => {
+      if (error !== null) failed(error);
+    });
   }
 }
