@@ -69,7 +69,7 @@ export class Build {
   }
 
   /** Builds the last stage with those that it needs, and gives the image its names. */
-  async run(): Promise<{ image: Image; told: readonly (string | undefined)[] }> {
+  async run(): Promise<{ image: Image; historyLines: readonly (string | undefined)[] }> {
     const { warnings } = this.plan;
     if (warnings.length > 0) this.#output.whole.errorText(`${warnings.join('\n')}\n`);
     this.#takeGlobalArgs();
@@ -77,7 +77,7 @@ export class Build {
     const last = this.#stages.length - 1;
     this.#skipUnneeded(last);
     try {
-      const { image, told } = await this.#stage(last);
+      const { image, historyLines } = await this.#stage(last);
       await this.#output.settled();
       if (image === undefined) throw new EngineError('failed', 'No image was generated. Is your Dockerfile empty?');
       this.#tellUnusedArgs();
@@ -86,7 +86,7 @@ export class Build {
         giveName(this.engine, image.id, name);
         this.#output.whole.note(`Successfully tagged ${familiarReference(name)}\n`);
       }
-      return { image, told };
+      return { image, historyLines };
     } catch (error) {
       this.#failed.abort(error);
       await Promise.allSettled(this.#running.values()); // no work goes on after the answer

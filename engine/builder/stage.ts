@@ -37,7 +37,7 @@ export class StageState {
    * The steps of this file so far as BuildKit's histories tell them, one for each line of the image's own history; undefined
    * for one that they leave out.
    */
-  readonly told: (string | undefined)[] = [];
+  readonly historyLines: (string | undefined)[] = [];
   /** The files and volumes that `checkVolumes` has found to agree. */
   checkedVolumes = '';
 
@@ -115,7 +115,7 @@ async function begin(state: StageState, { from }: Stage): Promise<void> {
   if (name === '') throw new EngineError('invalid', `base name (${from.base}) should not be blank`);
   const platform = parsePlatform(expand(from.platform)) ?? build.options.platform;
   const earlier = build.earlierStage(name, state);
-  if (earlier !== undefined) append(state.told, (await earlier).told);
+  if (earlier !== undefined) append(state.historyLines, (await earlier).historyLines);
   const image = name === 'scratch' ? undefined : await build.imageOf(name, state, platform);
   const inherited = image === undefined ? EMPTY_CONFIG : runConfigOf(image.wireConfig);
   const env = inherited.Env ?? [];
@@ -167,7 +167,7 @@ async function take(state: StageState, step: Step): Promise<void> {
       const valued = expanded.args.map(({ name }) =>
         [name, state.args.valueOf(name)].filter((part) => part !== undefined),
       );
-      state.told.push(`ARG ${valued.map((parts) => parts.join('=')).join(' ')}`);
+      state.historyLines.push(`ARG ${valued.map((parts) => parts.join('=')).join(' ')}`);
       return;
     }
     case 'run':
@@ -186,11 +186,11 @@ async function takeSetting(state: StageState, step: Setting, toWords: (word: str
   state.settings = step.kind === 'healthcheck' ? withEarlierCheck(settings, state.config) : settings;
   if (step.kind === 'workdir') await workingDirectoryStep(state, comment);
   else await settingStep(state, comment);
-  state.told.push(toldSetting(step, comment, settings.config));
+  state.historyLines.push(settingLine(step, comment, settings.config));
 }
 
 /** BuildKit leaves out the client's labels and the triggers, and writes some lines in another way. */
-function toldSetting(step: Setting, comment: string, { ExposedPorts = {} }: RunConfig): string | undefined {
+function settingLine(step: Setting, comment: string, { ExposedPorts = {} }: RunConfig): string | undefined {
   if (step.kind === 'onbuild' || (step.kind === 'label' && step.isLiteral)) return undefined;
   if (step.kind === 'expose') {
     const ports = step.ports.map((port) => (port.includes('/') ? port : `${port}/tcp`));

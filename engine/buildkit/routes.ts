@@ -35,7 +35,7 @@ export const buildKitRoutes =
         const buildKit = await load();
         buildKit.refuseSession(id);
         const methods = header('grpc-method').split(/,\s*/).filter(Boolean);
-        buildKit.openSession(upgraded(request, reply), { id, sharedKey: header('sharedkey'), methods });
+        buildKit.openSession(upgraded(request, reply), { id, methods });
       },
     });
   };

@@ -33,7 +33,7 @@ export async function copyStep(state: StageState, step: Copy, expand: (text: str
   const flags = [step.chown && `--chown=${step.chown}`, step.chmod && `--chmod=${step.chmod}`].filter(Boolean);
   const config = state.withComment(`#(nop) ${name} ${flags.join(' ')}${sumOfAll(found)} in ${step.destination} `);
   const names = [...step.sources, ...step.heredocs.map((each) => each.word), step.destination];
-  state.told.push(`${[name, ...flags, ...names].join(' ')} # buildkit`);
+  state.historyLines.push(`${[name, ...flags, ...names].join(' ')} # buildkit`);
   if (state.takeFromCache(config)) return;
   const { engine } = build;
   const works = await Promise.all(

@@ -31,8 +31,8 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
   const visible = state.args.visible(config.Env ?? []);
   const hasMore = visible.length > 0 || mounts.sums.length > 0;
   const recorded = [...state.args.recorded(visible), ...mounts.sums];
-  state.told.push(
-    toldRun(
+  state.historyLines.push(
+    runLine(
       state.args.declared.map((name) => `${name}=${state.args.valueOf(name) ?? ''}`),
       words,
     ),
@@ -68,7 +68,7 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
   else keep(state, id);
 }
 
-function toldRun(args: readonly string[], words: readonly string[]): string {
+function runLine(args: readonly string[], words: readonly string[]): string {
   const recorded = args.length > 0 ? [`|${args.length}`, ...args] : [];
   return `RUN ${[...recorded, ...words].join(' ')} # buildkit`;
 }

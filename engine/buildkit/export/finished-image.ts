@@ -21,7 +21,7 @@ const COMMENT = 'buildkit.dockerfile.v0';
  * Stores the result of a build as BuildKit writes it: without the containers of the steps, and with its own lines in the
  * history. It has the same id for the same steps.
  */
-export function finishedImage(engine: Needs, step: Image, told: readonly (string | undefined)[]): Image {
+export function finishedImage(engine: Needs, step: Image, historyLines: readonly (string | undefined)[]): Image {
   const {
     architecture,
     variant,
@@ -31,8 +31,8 @@ export function finishedImage(engine: Needs, step: Image, told: readonly (string
     rootfs,
     history = [],
   } = JSON.parse(engine.images.jsonOf(step.id)) as StepImage;
-  const own = history.length - told.length;
-  const lines = told.flatMap((text, index) => {
+  const own = history.length - historyLines.length;
+  const lines = historyLines.flatMap((text, index) => {
     const { created: at, empty_layer: isEmpty } = history[own + index]!;
     return text === undefined
       ? []
@@ -51,37 +51,27 @@ export function finishedImage(engine: Needs, step: Image, told: readonly (string
   return engine.images.insert(sha256(json), json, ({ id }) => engine.images.setBuiltHere(id, step.id));
 }
 
-/** The settings that are set; nothing of the containers of steps. */
+/** Settings of an image as BuildKit writes them; those of the containers of steps are left out. */
+const SETTINGS = [
+  'User',
+  'ExposedPorts',
+  'Env',
+  'Entrypoint',
+  'Cmd',
+  'Volumes',
+  'WorkingDir',
+  'Labels',
+  'StopSignal',
+  'Healthcheck',
+  'OnBuild',
+  'Shell',
+] as const;
+
 function settingsOf({ wireConfig }: Image): Json {
-  const {
-    User,
-    ExposedPorts,
-    Env,
-    Entrypoint,
-    Cmd,
-    Volumes,
-    WorkingDir,
-    Labels,
-    StopSignal,
-    Healthcheck,
-    OnBuild,
-    Shell,
-  } = runConfigOf(wireConfig);
-  const all = {
-    User,
-    ExposedPorts,
-    Env,
-    Entrypoint,
-    Cmd,
-    Volumes,
-    WorkingDir,
-    Labels,
-    StopSignal,
-    Healthcheck,
-    OnBuild,
-    Shell,
-  };
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => !isEmpty(value)));
+  const config = runConfigOf(wireConfig);
+  return Object.fromEntries(
+    SETTINGS.map((name) => [name, config[name]] as const).filter(([, value]) => !isEmpty(value)),
+  );
 }
 
 function isEmpty(value: unknown): boolean {

@@ -32,8 +32,8 @@ export async function buildForSession(engine: Engine, request: Request): Promise
       signal,
       wantsAux: false,
     });
-    const { image, told } = await build.run();
-    return finishedImage(engine, image, told);
+    const { image, historyLines } = await build.run();
+    return finishedImage(engine, image, historyLines);
   } catch (error) {
     const { name, text } = input;
     throw statusAt(error, output?.failed && { name, text, ...output.failed });

@@ -43,7 +43,7 @@ suite('files of a client', () => {
     listener = createServer((socket) => grpc.accept(socket)).listen(0, '127.0.0.1');
     await once(listener, 'listening');
     const socket = connect((listener.address() as AddressInfo).port, '127.0.0.1');
-    session = new Session(socket, { id: 's', sharedKey: '', methods: [PATH] });
+    session = new Session(socket, { id: 's', methods: [PATH] });
   });
   after(() => {
     session.close();

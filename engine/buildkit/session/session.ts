@@ -1,15 +1,11 @@
 import type { Duplex } from 'node:stream';
 
-import { Nothing } from '../messages/common.ts';
 import {
   BytesMessage,
-  CheckAgentRequest,
   CredentialsRequest,
   CredentialsResponse,
   GetSecretRequest,
   GetSecretResponse,
-  HealthRequest,
-  HealthResponse,
 } from '../messages/session.ts';
 import { GrpcClient, type Exchange } from '../wire/client.ts';
 import type { Message } from '../wire/message.ts';
@@ -20,16 +16,13 @@ type Headers = Readonly<Record<string, string | readonly string[]>>;
 /** Files, secrets and credentials of a client, which serves them for its builds. */
 export class Session {
   readonly id: string;
-  /** Later builds of a folder have its key again; empty if the client names none. */
-  readonly sharedKey: string;
   readonly closed: AbortSignal;
   readonly #client: GrpcClient;
   readonly #methods: ReadonlySet<string>;
 
   /** `methods`: their paths. */
-  constructor(connection: Duplex, given: Readonly<{ id: string; sharedKey: string; methods: readonly string[] }>) {
+  constructor(connection: Duplex, given: Readonly<{ id: string; methods: readonly string[] }>) {
     this.id = given.id;
-    this.sharedKey = given.sharedKey;
     this.#methods = new Set(given.methods.map((path) => path.toLowerCase()));
     this.#client = new GrpcClient(connection);
     this.closed = this.#client.closed;
@@ -79,18 +72,5 @@ export class Session {
     const method = '/moby.upload.v1.Upload/Pull';
     using exchange = this.exchange(method, BytesMessage, BytesMessage, signal, { urlpath: path });
     for await (const { data } of exchange.responses) yield data;
-  }
-
-  async hasAgent(id: string, signal: AbortSignal): Promise<boolean> {
-    const path = '/moby.sshforward.v1.SSH/CheckAgent';
-    if (!this.supports(path)) return false;
-    await this.#client.call(path, CheckAgentRequest, Nothing, { id }, signal);
-    return true;
-  }
-
-  /** Throws if the client does not answer. */
-  async check(signal: AbortSignal): Promise<void> {
-    const path = '/grpc.health.v1.Health/Check';
-    if (this.supports(path)) await this.#client.call(path, HealthRequest, HealthResponse, {}, signal);
   }
 }
