@@ -8,6 +8,7 @@ import { setTimeout } from 'node:timers/promises';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import type { ExecInspect } from '@gantry/engine/exec/schema.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Message = { message: string };
@@ -46,14 +47,10 @@ suite("a disk that refuses the daemon's writes", { concurrency: false }, () => {
     return (await engine.get<Inspect>(`/containers/${id}/json`)).body.State;
   }
 
-  async function eventually(isSo: () => Promise<boolean>): Promise<void> {
-    while (!(await isSo())) await setTimeout(20);
-  }
-
   /** Kills the process and waits until its shim has taken note; the daemon is told at the same moment. */
   async function kill(pid: number): Promise<void> {
     process.kill(pid, 'SIGKILL');
-    await eventually(async () => !existsSync(`/proc/${pid}`));
+    await eventually(`process ${pid} is gone`, () => !existsSync(`/proc/${pid}`));
     await engine.get('/_ping');
   }
 
@@ -81,10 +78,13 @@ suite("a disk that refuses the daemon's writes", { concurrency: false }, () => {
     }
 
     assert.equal(await engine.wait(id), 137);
-    await eventually(async () => (await engine.get<ExecInspect>(`/exec/${body.Id}/json`)).body.ExitCode === 137);
+    await eventually(
+      'the end of the exec',
+      async () => (await engine.get<ExecInspect>(`/exec/${body.Id}/json`)).body.ExitCode === 137,
+    );
     const successor = await engine.run(['sleep', '1000'], port);
     assert.equal((await engine.delete(`/containers/${id}`)).status, 204);
-    await eventually(async () => told.includes('destroy'));
+    await eventually('a destroy event', () => told.includes('destroy'));
     assert.deepEqual(told.toSorted(), ['destroy', 'die', 'exec_die']);
     assert.equal((await engine.delete(`/containers/${successor}?force=1`)).status, 204);
   });
@@ -99,7 +99,7 @@ suite("a disk that refuses the daemon's writes", { concurrency: false }, () => {
       await setTimeout(300); // beyond the policy's delay
     }
 
-    await eventually(async () => {
+    await eventually('a restart', async () => {
       const state = await stateOf(id);
       return state.Running && state.Pid !== Pid;
     });
@@ -115,7 +115,7 @@ suite("a disk that refuses the daemon's writes", { concurrency: false }, () => {
     assert.equal(existsSync(`/sys/fs/cgroup/pids/docker/${id}`), false);
     assert.deepEqual(readdirSync(join(engine.directory, 'exec/shims')), []);
     limit('unlimited');
-    await eventually(async () => (await stateOf(id)).ExitCode === 128);
+    await eventually('the failed start', async () => (await stateOf(id)).ExitCode === 128);
     assert.equal((await engine.delete(`/containers/${id}`)).status, 204);
   });
 
@@ -156,7 +156,7 @@ suite("a disk that refuses the daemon's writes", { concurrency: false }, () => {
     }
 
     const before = await lines();
-    await eventually(async () => (await lines()) > before);
+    await eventually('more lines', async () => (await lines()) > before);
     assert.equal((await engine.delete(`/containers/${id}?force=1`)).status, 204);
   });
 
@@ -174,7 +174,7 @@ suite("a disk that refuses the daemon's writes", { concurrency: false }, () => {
     }
 
     const { NetworkSettings } = (await engine.get<Inspect>(`/containers/${target}/json`)).body;
-    await eventually(async () => readFileSync(hosts, 'utf8').includes(`${NetworkSettings.IPAddress}\tdb`));
+    await eventually('the new address', () => readFileSync(hosts, 'utf8').includes(`${NetworkSettings.IPAddress}\tdb`));
     await kill((await stateOf(target)).Pid);
     assert.equal(await engine.wait(target), 137);
     for (const id of [user, other, target]) await engine.delete(`/containers/${id}?force=1`);

@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 const CSR = { CN: 'external root', key: { algo: 'ecdsa', size: 256 }, names: [{ O: 'Example', C: 'DE' }] };
 

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { DESCRIPTION, RawSession } from '@gantry/testing/cluster/raw-session.ts';
 import { Services } from '@gantry/testing/cluster/services.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 const ID = 'e'.repeat(64);
 const NOW = '2026-01-01T00:00:00Z';

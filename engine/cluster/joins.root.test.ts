@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
-import { ClusterHosts, eventually, type ClusterHost, type EtcdMember } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost, type EtcdMember } from '@gantry/testing/cluster/hosts.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 suite('many join', { concurrency: false }, () => {
   let all: ClusterHosts;

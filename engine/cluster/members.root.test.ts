@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 suite('a cluster of three', { concurrency: false }, () => {
   let all: ClusterHosts;

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
 import { hasCode } from '@gantry/engine/lib/errors.ts';
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 suite('settings of raft', { concurrency: false }, () => {
   let all: ClusterHosts;

@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 type TlsInfo = { TrustRoot: string; CertIssuerPublicKey: string };
 type Cluster = { RootRotationInProgress: boolean; TLSInfo: TlsInfo; JoinTokens: { Worker: string; Manager: string } };

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
 import { Api } from '@gantry/testing/api.ts';
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { Services } from '@gantry/testing/cluster/services.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 import { issue, newAuthority, newKey } from './ca/certificates.ts';
 

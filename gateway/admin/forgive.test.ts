@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 
-import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { sha256, type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
 import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 import { askInTurn } from '@gantry/testing/gateway/worker-processes.ts';

@@ -4,7 +4,7 @@ import { after, test } from 'node:test';
 
 import { RateLimiter } from '@gantry/limiter/limiter.ts';
 import { callerFrom } from '@gantry/limiter/primary.ts';
-import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
 import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 

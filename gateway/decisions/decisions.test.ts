@@ -6,7 +6,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { after, before, suite, test } from 'node:test';
 
-import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { type Settings, sha256, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
 
 type Headers = OutgoingHttpHeaders;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 
 import type { CallerState } from '@gantry/limiter/types.ts';
-import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { type RawAnswer, RawClient } from '@gantry/testing/gateway/raw-client.ts';
 import { RawUpstream } from '@gantry/testing/gateway/raw-upstream.ts';
 import { type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';

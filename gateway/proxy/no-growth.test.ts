@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { growthBy, leastOf } from '@gantry/testing/bytes-in-use.ts';
-import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { RawClient } from '@gantry/testing/gateway/raw-client.ts';
 import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 

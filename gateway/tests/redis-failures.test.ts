@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { type Answer, runGatewayCommand, type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
 import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 import { TestRedis } from '@gantry/testing/redis/test-redis.ts';

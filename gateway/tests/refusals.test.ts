@@ -3,7 +3,7 @@ import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { LimitedCaller } from '@gantry/limiter/types.ts';
-import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { sha256, type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
 import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 

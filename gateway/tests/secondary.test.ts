@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { type Answer, type Request, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
 import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 

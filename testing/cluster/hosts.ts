@@ -3,15 +3,14 @@ import { globSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 import { Api } from '../api.ts';
+import { eventually } from '../eventually.ts';
 import { TestEngine } from '../test-engine.ts';
 import { killMachine } from './machine.ts';
 
 const execute = promisify(execFile);
-const DEADLINE_MS = 300_000;
 
 /** Fields of a node that tests read. */
 export type NodeWire = {
@@ -253,20 +252,4 @@ function withClock(offset: string | undefined): string {
   const [library] = globSync('/usr/lib/*/faketime/libfaketime.so.1');
   if (library === undefined) throw new Error('the package libfaketime is not installed');
   return `export LD_PRELOAD=${library} FAKETIME=${offset} FAKETIME_DONT_FAKE_MONOTONIC=1;`;
-}
-
-/** The first result of `look` that is not undefined; a failure to look is one more reason to look again. */
-export async function eventually<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
-  const until = performance.now() + DEADLINE_MS;
-  let reason: unknown = 'it did not come about';
-  while (performance.now() < until) {
-    try {
-      const result = await look();
-      if (result !== undefined) return result;
-    } catch (error) {
-      reason = error;
-    }
-    await sleep(50);
-  }
-  throw new Error(`${what}: ${reason instanceof Error ? reason.message : String(reason)}`);
 }

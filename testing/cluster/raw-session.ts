@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-import { eventually, type ClusterHost } from './hosts.ts';
+import { eventually } from '../eventually.ts';
+import type { ClusterHost } from './hosts.ts';
 
 /** Opens a session of a node on port 2377, and copies bytes: from the standard input to it, from it to the standard output. */
 const PIPE = `

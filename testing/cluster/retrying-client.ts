@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { eventually, type ClusterHost } from './hosts.ts';
+import { eventually } from '../eventually.ts';
+import type { ClusterHost } from './hosts.ts';
 import { Services, SLEEPS, type TaskWire } from './services.ts';
 
 /** How many of its services a client keeps: it removes older ones. */

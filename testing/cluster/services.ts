@@ -1,4 +1,5 @@
-import { eventually, type ClusterHost } from './hosts.ts';
+import { eventually } from '../eventually.ts';
+import type { ClusterHost } from './hosts.ts';
 
 /** Fields of a task that tests read. */
 export type TaskWire = {

@@ -12,7 +12,8 @@ import { text } from 'node:stream/consumers';
 import type { Config } from '@gantry/gateway/config/schema.ts';
 import type { StatusBody } from '@gantry/limiter/present.ts';
 
-const MAIN = join(dirname(dirname(import.meta.dirname)), 'gateway/main.ts');
+/** The bundle under `./gantry test`; a test file that is run by itself starts the sources. */
+const MAIN = process.env['GANTRY_GATEWAY'] ?? join(dirname(dirname(import.meta.dirname)), 'gateway/main.ts');
 
 /** A gateway that does not start, or does not log what is waited for, fails the test after this. */
 const MAX_WAIT_MS = 120_000;

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import { createClient } from '@redis/client';
 
+import { eventually } from '../eventually.ts';
 import { TestRedis } from './test-redis.ts';
 
 /** One server of several that know each other, on a port of the loopback interface. */
@@ -33,7 +33,9 @@ export async function startSentinels(): Promise<{ data: Member[]; sentinels: Mem
   };
   const master = await start(first);
   const replica = await start(second, '--replicaof', '127.0.0.1', String(first), '--repl-diskless-sync-delay', '0');
-  await until(async () => String(await ask(second, 'INFO', 'replication')).includes('master_link_status:up'));
+  await eventually('the replica is in step', async () =>
+    String(await ask(second, 'INFO', 'replication')).includes('master_link_status:up'),
+  );
   const sentinels: Member[] = [];
   for (const port of rest) {
     const redis = undo.use(TestRedis.prepare());
@@ -47,7 +49,7 @@ export async function startSentinels(): Promise<{ data: Member[]; sentinels: Mem
     sentinels.push({ port, redis });
   }
   for (const { port } of sentinels) {
-    await until(async () => {
+    await eventually('each sentinel knows the others', async () => {
       const known = String(await ask(port, 'INFO', 'sentinel'));
       return known.includes('slaves=1,sentinels=3');
     });
@@ -83,38 +85,26 @@ export async function startCluster(): Promise<{ members: Member[] } & AsyncDispo
   }
   const id = String(await ask(first!.port, 'CLUSTER', 'MYID'));
   for (const { port } of members) {
-    await until(
+    await eventually(
+      'each node knows the others',
       async () =>
         String(await ask(port, 'CLUSTER', 'NODES'))
           .trim()
           .split('\n').length === 4,
     );
   }
-  await until(async () => {
+  await eventually('the replica has its master', async () => {
     await ask(ports[3]!, 'CLUSTER', 'REPLICATE', id);
     return String(await ask(ports[3]!, 'INFO', 'replication')).includes('master_link_status:up');
   });
   for (const { port } of members) {
-    await until(async () => {
+    await eventually('all slots are served', async () => {
       const nodes = String(await ask(port, 'CLUSTER', 'NODES'));
       return nodes.includes('slave') && String(await ask(port, 'CLUSTER', 'INFO')).includes('cluster_slots_ok:16384');
     });
   }
   const parts = undo.move();
   return { members, [Symbol.asyncDispose]: async () => await parts.disposeAsync() };
-}
-
-async function until(isTrue: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 120_000;
-  for (;;) {
-    try {
-      if (await isTrue()) return;
-    } catch (error) {
-      if (performance.now() > deadline) throw error;
-    }
-    if (performance.now() > deadline) throw new Error(`in vain: ${String(isTrue)}`);
-    await sleep(50);
-  }
 }
 
 /** Unused ports below those that the kernel gives to connections. */

@@ -7,7 +7,7 @@ import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-import { eventually } from '@gantry/testing/cluster/hosts.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { compileLookInto } from '@gantry/testing/programs/look-into.ts';
 import { shimOf } from '@gantry/testing/shim-of.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';

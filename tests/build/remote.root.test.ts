@@ -6,8 +6,8 @@ import { after, before, suite, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 
-import { eventually } from '@gantry/testing/cluster/hosts.ts';
 import { endProcess } from '@gantry/testing/daemon-process.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf } from './compared.ts';

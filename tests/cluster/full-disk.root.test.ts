@@ -4,8 +4,9 @@ import { mkdirSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { after, before, suite, test, type TestContext } from 'node:test';
 
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { Services } from '@gantry/testing/cluster/services.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 const MEGABYTE = 1024 ** 2;
 /** etcd's log alone takes 64 MB at a time. */

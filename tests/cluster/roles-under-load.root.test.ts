@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { finish, RetryingClient } from '@gantry/testing/cluster/retrying-client.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 suite('roles change under clients that write', { concurrency: false }, () => {
   let all: ClusterHosts;

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 type Task = {
   ID: string;

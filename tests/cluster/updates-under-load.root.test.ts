@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { Services } from '@gantry/testing/cluster/services.ts';
 import { Traffic } from '@gantry/testing/cluster/traffic.ts';
 import { HASTY_WEB, makeWebImage, POLITE_WEB } from '@gantry/testing/cluster/web.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 const SECOND = 1e9;
 

@@ -5,11 +5,12 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { RetryingClient } from '@gantry/testing/cluster/retrying-client.ts';
 import { Services } from '@gantry/testing/cluster/services.ts';
 import { Traffic } from '@gantry/testing/cluster/traffic.ts';
 import { makeWebImage, POLITE_WEB } from '@gantry/testing/cluster/web.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 /** The commit to upgrade from: the first with all of a cluster's parts. It has to be in the repository's history. */
 const FROM = process.env.GANTRY_UPGRADE_FROM ?? 'fa8f3d2';

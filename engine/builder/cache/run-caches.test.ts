@@ -3,7 +3,8 @@ import { existsSync, mkdtempDisposableSync, symlinkSync, unlinkSync, utimesSync,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { setTimeout } from 'node:timers/promises';
+
+import { eventually } from '@gantry/testing/eventually.ts';
 
 import type { Config } from '../../config/daemon-config.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -27,12 +28,12 @@ test('the limit of caches counts again after a failed measurement', async () => 
     writeFileSync(join(large, 'file'), Buffer.alloc(100_000));
     symlinkSync('missing', nowhere); // nobody can say when it was used last
   }
-  await until(() => failed.length > 0);
+  await eventually('a failure', () => failed.length > 0);
   unlinkSync(nowhere);
 
   (await caches.take('another', OWNER, 'shared'))[Symbol.dispose]();
 
-  await until(() => !existsSync(large));
+  await eventually('the large folder is removed', () => !existsSync(large));
   assert.equal(failed.length, 1);
 });
 
@@ -90,8 +91,3 @@ test('prune removes the least recently used folders that nobody uses, until the 
     [[before[2]!.id, true]],
   );
 });
-
-async function until(what: () => boolean): Promise<void> {
-  const signal = AbortSignal.timeout(60_000);
-  while (!what()) await setTimeout(10, undefined, { signal });
-}

@@ -3,8 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { Services, type TaskWire } from '@gantry/testing/cluster/services.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
 
 import type { Summary } from '../../containers/schema.ts';

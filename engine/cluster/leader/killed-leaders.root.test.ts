@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
-import { ClusterHosts, eventually } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts } from '@gantry/testing/cluster/hosts.ts';
 import { finish, RetryingClient } from '@gantry/testing/cluster/retrying-client.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 /** A hundred of them: `GANTRY_KILLS=100 node engine/cluster/leader/killed-leaders.root.test.ts`. */
 const KILLS = Number(process.env.GANTRY_KILLS ?? 3);

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
 import type { NetworkWire } from '@gantry/engine/networks/schema.ts';
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 type Container = { Id: string; Names: string[]; State: string };
 type Task = {

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
 import type { NetworkWire } from '@gantry/engine/networks/schema.ts';
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { RawContainer } from '@gantry/testing/networks/raw-container.ts';
 import { datagram, frame, packetOfFour, RawLink } from '@gantry/testing/networks/raw-frames.ts';
 

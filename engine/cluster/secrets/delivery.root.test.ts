@@ -4,8 +4,9 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { Services, type TaskWire } from '@gantry/testing/cluster/services.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 const ON_WORKER = { Placement: { Constraints: ['node.role == worker'] } };
 const VALUE = `value-${randomBytes(12).toString('hex')}`;

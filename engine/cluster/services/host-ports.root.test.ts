@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
-import { ClusterHosts, eventually, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
+import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { Services, type TaskWire } from '@gantry/testing/cluster/services.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 type Ports = { TargetPort: number; PublishedPort?: number; PublishMode?: string; Protocol?: string }[];
 type WithPorts = TaskWire & { Status: { PortStatus?: { Ports: Ports } } };

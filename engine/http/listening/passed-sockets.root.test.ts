@@ -10,6 +10,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Answer } from '@gantry/client/connection.ts';
 import { hasCode } from '@gantry/engine/lib/errors.ts';
 import { Api } from '@gantry/testing/api.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 const engine = dirname(dirname(import.meta.dirname));
 /** O_CLOEXEC, as the kernel shows it. */
@@ -23,13 +24,13 @@ test('the daemon listens on sockets that systemd passes, and leaves them to the 
     const daemon = activated(place.path, socket, asFd ? 'fd://' : `unix://${socket}`);
     const ended = once(daemon, 'exit');
     try {
-      await until(() => existsSync(socket));
+      await eventually('a socket', () => existsSync(socket));
       using api = new Api(socket);
 
       const { status } = await firstAnswer(api);
 
       assert.equal(status, 200);
-      await until(() => readFileSync(log, 'utf8').includes('"msg":"ready"'));
+      await eventually('the daemon is ready', () => readFileSync(log, 'utf8').includes('"msg":"ready"'));
       assert.ok(readFileSync(log, 'utf8').includes(`"hosts":["unix://${socket}"]`));
       const flags = /^flags:\s+(\d+)$/m.exec(readFileSync(`/proc/${daemon.pid}/fdinfo/3`, 'utf8'))?.[1];
       assert.notEqual(parseInt(flags ?? '', 8) & CLOSED_ON_EXEC, 0, 'no container inherits it');
@@ -76,9 +77,4 @@ function run(place: string, before: readonly string[], host: string): ChildProce
   const child = spawn('unshare', ['--net', ...command], { stdio: ['ignore', log, log] });
   closeSync(log);
   return child;
-}
-
-async function until(what: () => boolean): Promise<void> {
-  const signal = AbortSignal.timeout(120_000);
-  while (!what()) await setTimeout(50, undefined, { signal });
 }

@@ -5,7 +5,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
-import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { sha256, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
 import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 

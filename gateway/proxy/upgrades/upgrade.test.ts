@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { RawClient } from '@gantry/testing/gateway/raw-client.ts';
 import { RawUpstream } from '@gantry/testing/gateway/raw-upstream.ts';
 import { type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { eventually } from '@gantry/testing/gateway/eventually.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
 
 const settings: Settings = { limits: { anonymous: 10_000 }, secondary: { restPoints: { limit: 'off' } } };

@@ -3,7 +3,7 @@ import { closeSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
 import { newNetns } from '@gantry/engine/host/namespaces.ts';
-import { eventually } from '@gantry/testing/cluster/hosts.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { RawContainer } from '@gantry/testing/networks/raw-container.ts';
 import { datagram, frame, packetOfFour, RawLink } from '@gantry/testing/networks/raw-frames.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';

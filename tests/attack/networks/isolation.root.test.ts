@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
 import { newNetns } from '@gantry/engine/host/namespaces.ts';
-import { eventually } from '@gantry/testing/cluster/hosts.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { Peer } from '@gantry/testing/networks/peer.ts';
 import { RawContainer } from '@gantry/testing/networks/raw-container.ts';
 import { datagram, frame, packetOfFour, packetOfSix, RawLink } from '@gantry/testing/networks/raw-frames.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { closeSync, openSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
-import { eventually } from '@gantry/testing/cluster/hosts.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { RawContainer } from '@gantry/testing/networks/raw-container.ts';
 import {
   frame,

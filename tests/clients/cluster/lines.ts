@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 
-import { eventually } from '@gantry/testing/cluster/hosts.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 import { docker, normalised, type CommandLine, type Said, type Side } from '../both-engines.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
-import { eventually } from '@gantry/testing/cluster/hosts.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 
 import { BothEngines, type Side } from '../both-engines.ts';
 import { FIELDS, type FieldRow } from './service-fields.ts';

@@ -1,0 +1,29 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const DEADLINE_MS = 300_000;
+const FIRST_DELAY_MS = 5;
+const MAX_DELAY_MS = 200;
+
+/**
+ * Returns the first result of `look` that is neither undefined nor false; for states that no event tells.
+ *
+ * Looks again ever less often: a command that looks takes processor time from the state that it looks for. Ignores the
+ * errors of `look`, and throws the last one after five minutes.
+ */
+export async function eventually<T>(
+  description: string,
+  look: () => T | undefined | false | Promise<T | undefined | false>,
+): Promise<T> {
+  const deadline = performance.now() + DEADLINE_MS;
+  let reason: unknown = 'it did not come about';
+  for (let delay = FIRST_DELAY_MS; performance.now() < deadline; delay = Math.min(delay * 1.5, MAX_DELAY_MS)) {
+    try {
+      const result = await look();
+      if (result !== undefined && result !== false) return result;
+    } catch (error) {
+      reason = error;
+    }
+    await sleep(delay);
+  }
+  throw new Error(`${description}: ${reason instanceof Error ? reason.message : String(reason)}`);
+}
