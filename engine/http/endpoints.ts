@@ -134,6 +134,7 @@ const TABLE = {
   'POST /session': { title: 'the session of a build', since: '1.31', takesOver: 'asked', lasts: true },
   'POST /grpc': { title: 'the builder', since: '1.39', takesOver: 'asked', lasts: true },
   'PUT /volumes/{name}': { title: 'the update of a cluster volume', since: '1.42' },
+  'GET /images/{name}/attestations': { title: 'the attestations of an image', slashes: true, since: '1.55' },
 } as const satisfies Readonly<Record<`${Method} /${string}`, Facts>>;
 
 export type EndpointName = keyof typeof TABLE;

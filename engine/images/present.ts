@@ -5,6 +5,7 @@ import { EMPTY_CONFIG } from '../records/run-config.ts';
 import type { Descriptor, IndexEntry, Platform } from '../registry/manifests.ts';
 import type { HistoryStep } from './configuration/history.ts';
 import type { Listed } from './list.ts';
+import type { Statement } from './manifests/attestations.ts';
 import type { ManifestSummary } from './manifests/summaries.ts';
 import type { Removal } from './removal/delete.ts';
 import type * as wire from './schema.ts';
@@ -61,6 +62,11 @@ function manifestSummary(summary: ManifestSummary, repositories: readonly string
     }),
     ...(kind === 'attestation' && { AttestationData: { For: summary.attests } }),
   };
+}
+
+export function attestationStatement({ layer, predicateType, content }: Statement): wire.AttestationStatement {
+  const statement = content === undefined ? {} : { Statement: content };
+  return { Descriptor: describe(layer), PredicateType: predicateType, ...statement };
 }
 
 /** A descriptor without the content that it may carry itself. */

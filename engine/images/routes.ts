@@ -23,10 +23,11 @@ import { importImage } from './import/import.ts';
 import { inspectImage } from './inspect.ts';
 import { listedSummaries } from './list-summaries.ts';
 import { IMAGE_FILTERS, listImages } from './list.ts';
+import { imageStatements } from './manifests/attestations.ts';
 import { checkArchives } from './missing-files.ts';
 import { parseImportName, parsePulled, parseReference, withDefaultTag } from './names/reference.ts';
 import { tagImage } from './names/tag.ts';
-import { deleteResult, distributionInspect, historyStep } from './present.ts';
+import { attestationStatement, deleteResult, distributionInspect, historyStep } from './present.ts';
 import { streamProgress } from './progress-stream.ts';
 import type { Progress } from './progress.ts';
 import { deleteImage, deletePlatforms } from './removal/delete.ts';
@@ -105,6 +106,20 @@ export const imageRoutes =
       handler: ({ params, query }) => {
         const image = engine.images.find(params.ref, parseJsonPlatform(query.platform));
         return imageHistory(engine, image).map(historyStep);
+      },
+    });
+
+    http.get('/images/:ref/attestations', {
+      schema: {
+        params: wire.ImageRef,
+        querystring: wire.AttestationsQuery,
+        response: { 200: Type.Array(wire.AttestationStatement) },
+      },
+      handler: ({ params, query }) => {
+        const types = [query.type ?? []].flat().filter((type) => type.trim() !== '');
+        const platform = parseJsonPlatform(query.platform);
+        const wanted = { platform, types, withContent: query.statement ?? false };
+        return imageStatements(engine, params.ref, wanted).map(attestationStatement);
       },
     });
 

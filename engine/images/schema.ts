@@ -19,6 +19,12 @@ export const InspectImageQuery = Type.Object({
 
 export const ImageHistoryQuery = Type.Object({ platform: text(platformText) });
 
+export const AttestationsQuery = Type.Object({
+  platform: text(`${platformText}; default: the one that its name stands for`),
+  type: Type.Optional(Type.Union([Type.String(), Strings], { description: 'Predicate type; may be repeated' })),
+  statement: flag('With the statements'),
+});
+
 export const ListImagesQuery = Type.Object({
   all: flag('Also intermediate images'),
   filters: text('JSON map: dangling, label, before, since, reference, until'),
@@ -108,6 +114,13 @@ const ManifestSummary = Type.Object({
   AttestationData: Type.Optional(Type.Object({ For: Type.String() })),
 });
 export type ManifestSummary = Static<typeof ManifestSummary>;
+
+export const AttestationStatement = Type.Object({
+  Descriptor: ManifestDescriptor,
+  PredicateType: Type.String(),
+  Statement: Type.Optional(Type.Unknown({ description: 'The statement as it was stored (in-toto)' })),
+});
+export type AttestationStatement = Static<typeof AttestationStatement>;
 
 export const ImageSummary = Type.Object({
   Id: Type.String(),

@@ -16,7 +16,13 @@ export type MultiPlatform = Readonly<{
   images: readonly Image[];
   host: Platform;
   attestation: Descriptor;
+  /** The statement of the attestation, and the layer that holds it. */
+  statement: object;
+  layer: Descriptor;
 }>;
+
+/** The predicate type of the statement. */
+export const PREDICATE = 'https://example.org/made-by/v1';
 
 /** This machine's architecture in the words of images. */
 export const HOST_ARCHITECTURE = process.arch === 'x64' ? 'amd64' : process.arch;
@@ -48,7 +54,7 @@ export async function putMultiPlatform(
     });
     images.push({ ...described, id, layers, platform });
   }
-  const attestation = await putAttestation(registries, repository, images.at(-1)!.digest);
+  const { attestation, layer, statement } = await putAttestation(registries, repository, images.at(-1)!.digest);
   const manifests = [
     ...images.map(({ mediaType, digest, size, platform }) => ({ mediaType, digest, size, platform })),
     ...(isAttested ? [attestation] : []),
@@ -59,12 +65,17 @@ export async function putMultiPlatform(
     { schemaVersion: 2, mediaType: INDEX, manifests },
     INDEX,
   );
-  return { digest, size, images, host, attestation };
+  return { digest, size, images, host, attestation, layer, statement };
 }
 
-async function putAttestation(registries: Registries, repository: string, subject: string): Promise<Descriptor> {
-  const statement = JSON.stringify({ _type: 'https://in-toto.io/Statement/v0.1', subject: [{ digest: subject }] });
-  const layer = await registries.putBlob(repository, Buffer.from(statement), STATEMENT);
+async function putAttestation(
+  registries: Registries,
+  repository: string,
+  subject: string,
+): Promise<Pick<MultiPlatform, 'attestation' | 'layer' | 'statement'>> {
+  const statement = { _type: 'https://in-toto.io/Statement/v0.1', subject: [{ digest: subject }] };
+  const blob = await registries.putBlob(repository, Buffer.from(JSON.stringify(statement)), STATEMENT);
+  const layer = { ...blob, annotations: { 'in-toto.io/predicate-type': PREDICATE } };
   const json = {
     os: 'unknown',
     architecture: 'unknown',
@@ -73,9 +84,10 @@ async function putAttestation(registries: Registries, repository: string, subjec
   };
   const config = await registries.putBlob(repository, Buffer.from(JSON.stringify(json)), CONFIG);
   const manifest = { schemaVersion: 2, mediaType: MANIFEST, config, layers: [layer] };
-  return {
+  const attestation = {
     ...(await registries.putManifest(repository, '', manifest, MANIFEST)),
     annotations: { 'vnd.docker.reference.digest': subject, 'vnd.docker.reference.type': 'attestation-manifest' },
     platform: { architecture: 'unknown', os: 'unknown' },
   };
+  return { attestation, layer, statement };
 }

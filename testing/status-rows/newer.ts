@@ -223,6 +223,20 @@ export const newerRows = {
       [400, 'it came with 1.42', '/v1.41/volumes/used?version=1', { body: { Spec: {} } }],
     ],
   },
+  'GET /images/{name}/attestations': {
+    statuses: [200, 400, 404, 500],
+    cases: [
+      [400, 'it came with 1.55', '/v1.54/images/busybox/attestations'],
+      [400, 'a platform that is none', '/images/busybox/attestations?platform=linux'],
+      [
+        404,
+        'the image has another platform',
+        '/images/busybox/attestations?platform={"os":"linux","architecture":"x"}',
+      ],
+      [200, 'none', '/images/busybox/attestations'],
+      unknown('/images/library/a/nope:1/attestations'),
+    ],
+  },
   'GET /plugins/privileges': {
     statuses: [200, 500],
     cases: [

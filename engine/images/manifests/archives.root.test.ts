@@ -3,11 +3,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
-import { putMultiPlatform, type MultiPlatform } from '@gantry/testing/registries/multi-platform.ts';
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
+import { PREDICATE, putMultiPlatform, type MultiPlatform } from '@gantry/testing/registries/multi-platform.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Summary = { RepoTags: string[]; RepoDigests: string[]; Manifests: { Kind: string; Available: boolean }[] };
+type Part = Readonly<{ digest: string; mediaType: string }>;
 type Message = { message?: string; Architecture?: string };
 
 const FROM = '127.0.0.1:5000';
@@ -47,6 +49,20 @@ suite('archives of several platforms', { concurrency: false }, () => {
 
   async function listed(): Promise<Summary[]> {
     return (await engine.get<Summary[]>('/images/json?all=1&manifests=1')).body;
+  }
+
+  /** The saved archive, with the attestation of the registry before its other files. */
+  async function attested(): Promise<Buffer> {
+    const archive = new TarWriter();
+    const add = async (kind: string, { digest, mediaType }: Part): Promise<Buffer> => {
+      const url = `http://${FROM}/v2/multi/${kind}/${digest}`;
+      const { body } = await registries.request('GET', url, { headers: { Accept: mediaType } });
+      archive.add({ name: `blobs/sha256/${digest.slice('sha256:'.length)}`, content: body });
+      return body;
+    };
+    const manifest = JSON.parse((await add('manifests', index.attestation)).toString()) as { config: Part };
+    for (const part of [manifest.config, index.layer]) await add('blobs', part);
+    return Buffer.concat([archive.cut(), saved]);
   }
 
   const available = ({ Manifests }: Summary): boolean[] => Manifests.map((each) => each.Available);
@@ -101,6 +117,31 @@ suite('archives of several platforms', { concurrency: false }, () => {
     // skopeo has written documents of its own.
     assert.match(raw.toString(), /1: digest: sha256:/);
     assert.doesNotMatch(raw.toString(), /manifestPushedInsteadOfIndex|error/);
+  });
+
+  test('the statements of an attestation are listed, by platform and type', async () => {
+    await engine.post(ALL);
+    await load(await attested());
+    const statements = async (query: string): Promise<unknown> =>
+      (await engine.get(`/images/${NAME}/attestations?${query}`)).body;
+
+    const [plain, whole] = [await statements(''), await statements(`statement=1&type=other&type=${PREDICATE}`)];
+
+    const { statement, layer } = index;
+    const shown = { Descriptor: layer, PredicateType: PREDICATE };
+    assert.deepEqual(plain, [shown]);
+    assert.deepEqual(whole, [{ ...shown, Statement: statement }]);
+    assert.deepEqual(await statements('type=other'), []);
+    assert.deepEqual(await statements(`platform=${of('arm64')}`), []);
+  });
+
+  test('an attestation that the archive has not is 404', async () => {
+    await engine.post(ALL);
+    await load(saved);
+    const { status, body } = await engine.get<Message>(`/images/${NAME}/attestations`);
+
+    assert.equal(status, 404);
+    assert.equal(body.message, `the attestation ${index.attestation.digest} is not here: pulls leave attestations out`);
   });
 
   test('a platform is removed alone, and the last one with the name', async () => {
