@@ -50,7 +50,7 @@ export const ConfigFile = Type.Object(
       'address:port at which metrics for Prometheus are served, as /metrics, to all who reach it; empty: none',
     ),
     'min-api-version': text('oldest version of the API that is served', '1.12'),
-    'max-api-version': text('newest version of the API that is served; versions above 1.51 are incomplete', '1.51'),
+    'max-api-version': text('newest version of the API that is served', '1.55'),
     'default-api-version': text('version of requests without one; empty: the newest'),
     'insecure-registries': strings(
       'registries, by host or CIDR, whose certificates are not checked and that may speak plain HTTP; loopback always may',

@@ -21,14 +21,7 @@ import { dropRawBody, readRouteBody } from './streams/body.ts';
 import { dropUnread } from './streams/unread-body.ts';
 import { RouteValidator } from './values/validators.ts';
 import { readBody, readQuery } from './values/values.ts';
-import {
-  apiVersionsOf,
-  COMPLETE,
-  isBelow,
-  versionOfUrl,
-  versionRefusal,
-  type ApiVersions,
-} from './versions/api-version.ts';
+import { apiVersionsOf, isBelow, versionOfUrl, versionRefusal, type ApiVersions } from './versions/api-version.ts';
 import { downgradeReply, upgradeBody } from './versions/steps.ts';
 
 type Needs = Pick<Engine, 'config'> & { log: Logger; authorization?: Authorization | undefined };
@@ -72,10 +65,6 @@ class ApiServer {
     for (const route of routes) {
       const served: Served = { route, validator: new RouteValidator(route.schema) };
       this.#router.on(route.method, route.url, () => undefined, served);
-    }
-    if (isBelow(COMPLETE, this.#versions.max)) {
-      const newest = this.#versions.max;
-      engine.log.warn({ newest }, `versions of the API above ${COMPLETE} are served, but not complete`);
     }
   }
 

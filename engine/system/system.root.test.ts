@@ -5,7 +5,7 @@ import { Api } from '@gantry/testing/api.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { COMPLETE } from '../http/versions/api-version.ts';
+import { NEWEST } from '../http/versions/api-version.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -87,7 +87,7 @@ suite('/info and /version', { concurrency: false }, () => {
         [get.status, get.raw.toString(), get.headers['content-type']],
         [200, 'OK', 'text/plain; charset=utf-8'],
       );
-      assert.deepEqual([head.status, head.raw.length, head.headers['api-version']], [200, 0, COMPLETE]);
+      assert.deepEqual([head.status, head.raw.length, head.headers['api-version']], [200, 0, NEWEST]);
     }
   });
 });

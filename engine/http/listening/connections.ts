@@ -7,7 +7,7 @@ import { HangUps } from '../../host/hang-ups.ts';
 import { asRequest, REQUEST_ID_HEADER, requestId } from '../../lib/request-id.ts';
 import { rawRefusal } from '../headers.ts';
 import { serveUpgrades } from '../streams/upgrades.ts';
-import { COMPLETE, type ApiVersion } from '../versions/api-version.ts';
+import { NEWEST, type ApiVersion } from '../versions/api-version.ts';
 import { IdleConnections } from './idle-connections.ts';
 
 /** The first byte of a TLS handshake; no HTTP request begins with it. */
@@ -36,7 +36,7 @@ const MAX_CONNECTIONS = 8192;
 const [KEEP_ALIVE_MS, PROBES] = [15_000, 9];
 
 /** Passes the requests of all connections to the listener. Returns the open connections. */
-export function serve(server: Server, answering: RequestListener, newest = COMPLETE): ReadonlySet<Socket> {
+export function serve(server: Server, answering: RequestListener, newest = NEWEST): ReadonlySet<Socket> {
   const idle = new IdleConnections();
   const listener: RequestListener = (request, response) => {
     idle.begin(request.socket, response);

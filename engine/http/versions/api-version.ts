@@ -5,9 +5,8 @@ export type ApiVersion = `1.${number}`;
 /** The oldest and newest accepted version, and that of requests without a version. */
 export type ApiVersions = Readonly<{ min: ApiVersion; max: ApiVersion; fallback: ApiVersion }>;
 
-/** The oldest and the newest that the settings may name. Versions above `COMPLETE` are incomplete. */
+/** The oldest and the newest that the settings may name. */
 export const OLDEST: ApiVersion = '1.12';
-export const COMPLETE: ApiVersion = '1.51';
 export const NEWEST: ApiVersion = '1.55';
 
 const PREFIX = /^\/v([\d.]+)(\/.*)?$/;
