@@ -14,7 +14,7 @@ type CreateRequest = CreateBody & NetworkDefaults & MountDefaults;
 
 /** Newest first; each applies to requests of older versions. */
 export const createSteps: Steps<CreateRequest, Created> = [
-  { below: '1.52', request: asBefore152 },
+  { below: '1.52', request: leaveEmptyBindings },
   { below: '1.48', request: takeInterfaceSysctls, response: withoutDriverWarning },
   { below: '1.44', request: withoutEndpointMacs, response: withoutMacWarning },
   { below: '1.44', request: readOnlyBindsStayFlat },
@@ -62,9 +62,8 @@ function withNetworks<T extends { NetworkSettings: { Networks: Endpoints } }>(
   return { ...shown, NetworkSettings: { ...NetworkSettings, Networks: change(NetworkSettings.Networks) } } as T;
 }
 
-/** The container-wide hardware address counts, and an empty list of port bindings publishes nothing. */
-function asBefore152(body: CreateRequest): CreateRequest {
-  return { ...body, countsContainerMac: true, leavesEmptyBindings: true };
+function leaveEmptyBindings(body: CreateRequest): CreateRequest {
+  return { ...body, leavesEmptyBindings: true };
 }
 
 function takeInterfaceSysctls(body: CreateRequest): CreateRequest {

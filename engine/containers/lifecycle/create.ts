@@ -21,7 +21,6 @@ import { requestedAttachments } from '../networks/attachments.ts';
 import {
   checkInterfaceSysctls,
   macWarnings,
-  withCountedMac,
   withFilledBindings,
   type NetworkDefaults,
 } from '../networks/requested-networks.ts';
@@ -108,11 +107,10 @@ type Checked = {
 /** All checks of a request, before the first change. */
 function checkCreation(
   engine: Needs,
-  read: CreateBody & NetworkDefaults & MountDefaults,
+  body: CreateBody & NetworkDefaults & MountDefaults,
   { name, platform }: { name: string | undefined; platform: Platform | undefined },
 ): Checked {
   const id = newId();
-  const body = withCountedMac(read);
   const image = findImage(engine.images, body.Image ?? '', platform);
   const complete = completeHostConfig(withNetworkByName(engine.networks, hostConfigOf(body)), {
     logDriver: engine.config.logDriver,
@@ -120,9 +118,9 @@ function checkCreation(
     runtime: engine.runtimes.defaultName,
     cgroupDriver: engine.config.cgroupDriver,
   });
-  const { hostConfig: asked, warnings: portWarnings } = withFilledBindings(read, complete);
+  const { hostConfig: asked, warnings: portWarnings } = withFilledBindings(body, complete);
   checkAgainstModes(body, asked.NetworkMode, asked.UTSMode);
-  checkInterfaceSysctls(read, asked);
+  checkInterfaceSysctls(body, asked);
   engine.runtimes.get(asked.Runtime);
   const support = limitSupport(detectCgroups());
   const { hostConfig, warnings } = withoutUnsupported(resolveOtherContainers(engine.containers, asked), support);
@@ -142,7 +140,7 @@ function checkCreation(
   append(warnings, volumeWarnings(hostConfig));
   const requested = requestedMounts(engine.containers, hostConfig, Object.keys(config.Volumes ?? {}), {
     dataRoot: engine.config.dataRoot,
-    readOnlyIsFlat: read.readOnlyIsFlat,
+    readOnlyIsFlat: body.readOnlyIsFlat,
   }).map(({ mount, volume }) => ({ mount: withImage(engine.images, mount), volume }));
   const described: Container = {
     id,

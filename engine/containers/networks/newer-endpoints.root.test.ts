@@ -72,12 +72,11 @@ suite('endpoints of newer clients', { concurrency: false }, () => {
     ['1.43', { MacAddress: MAC }, [0, MAC, MAC]],
     ['1.44', { MacAddress: MAC }, [1, MAC, MAC]],
     ['1.51', { MacAddress: MAC }, [1, MAC, MAC]],
-    ['1.52', { MacAddress: MAC }, [0, undefined, 'made']],
+    ['1.52', { MacAddress: MAC }, [1, MAC, MAC]],
     ['1.43', { endpoints: { one: { MacAddress: MAC } } }, [0, undefined, 'made']],
     ['1.44', { endpoints: { one: { MacAddress: MAC } } }, [0, undefined, MAC]],
     ['1.43', { MacAddress: MAC, endpoints: { one: { MacAddress: OTHER_MAC } } }, [0, MAC, MAC]],
     ['1.44', { MacAddress: MAC, endpoints: { one: { MacAddress: MAC.toUpperCase() } } }, [1, MAC, MAC]],
-    ['1.52', { MacAddress: MAC, endpoints: { one: { MacAddress: OTHER_MAC } } }, [0, undefined, OTHER_MAC]],
     [
       '1.44',
       { MacAddress: MAC, endpoints: { one: { MacAddress: OTHER_MAC } } },

@@ -6,8 +6,6 @@ import type { Attachment } from '../store.ts';
 
 /** The meaning of fields of older versions. */
 export type NetworkDefaults = Readonly<{
-  /** Whether `MacAddress` counts, which is that of the first endpoint. */
-  countsContainerMac?: true;
   /** Whether HostConfig.Sysctls may name an interface such as `eth0`. */
   takesInterfaceSysctls?: true;
   /** Whether an empty list in HostConfig.PortBindings publishes nothing. */
@@ -16,12 +14,6 @@ export type NetworkDefaults = Readonly<{
 
 export const MAC_IS_DEPRECATED =
   'The container-wide MacAddress field is deprecated: set MacAddress of an endpoint in EndpointsConfig.';
-
-/** Without a container-wide hardware address where it does not count. */
-export function withCountedMac(body: CreateBody & NetworkDefaults): CreateBody {
-  const { countsContainerMac, MacAddress, ...rest } = body;
-  return countsContainerMac === true && MacAddress !== undefined ? { ...rest, MacAddress } : rest;
-}
 
 /** Warns of a container-wide hardware address. Throws `invalid` if the endpoint of its network has another. */
 export function macWarnings(
