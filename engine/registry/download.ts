@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Answer } from './connection/direct.ts';
-import { ATTEMPTS, delayOf, pause } from './connection/retry.ts';
+import { Retries } from './connection/retry.ts';
 import { RegistryError } from './errors.ts';
 import type { Descriptor } from './manifests.ts';
 import type { Repository } from './repository.ts';
@@ -23,9 +23,9 @@ export async function* downloadBlob(
   transfer: Transfer,
 ): AsyncGenerator<Uint8Array> {
   const { digest, size } = descriptor;
+  const retries = new Retries(transfer);
   let at = 0;
-  let failures = 0;
-  while (at < size || failures === 0) {
+  for (;;) {
     const before = at;
     let failure: unknown;
     try {
@@ -43,13 +43,10 @@ export async function* downloadBlob(
       if (error instanceof RegistryError) throw error;
       failure = error;
     }
-    failures = at > before ? 1 : failures + 1;
-    if (failures === ATTEMPTS) {
-      throw new RegistryError(`layer ${digest} broke off after ${at} of ${size} bytes`, { cause: failure });
-    }
-    const delay = delayOf(failures, undefined, transfer.clock.now());
-    transfer.onRetry(Math.ceil(delay / 1000));
-    await pause(transfer.clock, delay, transfer.signal);
+    if (at > before) retries.reset();
+    await retries.pause(
+      new RegistryError(`layer ${digest} broke off after ${at} of ${size} bytes`, { cause: failure }),
+    );
   }
 }
 

@@ -1,5 +1,6 @@
 import { removeContainer } from '../../containers/lifecycle/remove.ts';
 import { exitCodeOf, isAlive } from '../../containers/state.ts';
+import { settlesWithin } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import type { TaskState } from '../state/records.ts';
@@ -145,9 +146,7 @@ export class TaskRun {
     } catch (error) {
       if (this.#isEnding) return true;
       log.warn({ err: error, task: this.id }, `cannot ${what} the container of a task, and tries again`);
-      const { promise, resolve } = Promise.withResolvers<void>();
-      using _timer = clock.after(RETRY_DELAY_MS, resolve);
-      await Promise.race([promise, this.#woken.promise]);
+      await settlesWithin(this.#woken.promise, RETRY_DELAY_MS / 1000, clock);
     }
     return true;
   }

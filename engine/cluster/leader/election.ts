@@ -1,4 +1,5 @@
 import type { Engine } from '../../engine.ts';
+import { settlesWithin } from '../../lib/clock.ts';
 import { EtcdError, type Etcd } from '../etcd/gateway.ts';
 import { raftOf, stepAside } from '../etcd/members.ts';
 import type { Op } from '../etcd/messages.ts';
@@ -91,6 +92,7 @@ export class Election implements AsyncDisposable {
     this.#isEnding = true;
     this.#listener[Symbol.dispose]();
     this.#ending.resolve();
+    this.#wake.resolve();
     await this.#done;
     await this.resign();
   }
@@ -107,15 +109,13 @@ export class Election implements AsyncDisposable {
       try {
         await this.#round();
       } catch (error) {
-        if (!(error instanceof EtcdError)) this.#needs.log.error({ err: error }, 'the election of a leader goes wrong');
+        if (!(error instanceof EtcdError)) this.#needs.log.error({ err: error }, 'leader election failed, retrying');
       }
       const held = this.#held;
       if (held !== undefined && performance.now() - held.keptMs >= held.leaseMs) {
         this.#lose('its lease could not be kept');
       }
-      const { promise, resolve } = Promise.withResolvers<void>();
-      using _timer = this.#needs.clock.after(ROUND_INTERVAL_MS, resolve);
-      await Promise.race([promise, this.#wake.promise, this.#ending.promise]);
+      await settlesWithin(this.#wake.promise, ROUND_INTERVAL_MS / 1000, this.#needs.clock);
       this.#wake = Promise.withResolvers<void>();
     }
   }

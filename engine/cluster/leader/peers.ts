@@ -1,5 +1,5 @@
 import type { Engine } from '../../engine.ts';
-import { sleep } from '../../lib/clock.ts';
+import { settlesWithin, sleep } from '../../lib/clock.ts';
 import { retry } from '../../lib/concurrency/retry.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { issue, revocationList, serialOf } from '../ca/certificates.ts';
@@ -155,9 +155,7 @@ export class Peers implements Disposable {
     while (this.#learner !== undefined) {
       const left = until - performance.now();
       if (left <= 0) throw new EngineError('unavailable', 'other managers are joining the cluster: try again');
-      const late = Promise.withResolvers<void>();
-      using _timer = this.#needs.clock.after(left, late.resolve);
-      await Promise.race([this.#learner.done.promise, late.promise]);
+      await settlesWithin(this.#learner.done.promise, left / 1000, this.#needs.clock);
     }
     this.#learner = { node, member: '', done: Promise.withResolvers() };
     return this.#learner;

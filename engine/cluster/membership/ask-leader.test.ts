@@ -37,3 +37,25 @@ test('why the leader cannot do it is told, also when the managers that are asked
   };
   await Promise.all(cases.map(check));
 });
+
+test('two managers that name each other as the leader are asked again after a pause, not at once', async () => {
+  await using parts = new AsyncDisposableStack();
+  using client = new WireClient({ root: root.certificate }, systemClock);
+  let asked = 0;
+  const named: string[] = [];
+  for (const other of [1, 0]) {
+    const address = await answeringManager(parts, '/ask', () => {
+      asked += 1;
+      throw new NotLeader(named[other]);
+    });
+    named.push(address);
+  }
+
+  const request = { path: '/ask', body: {}, answer: Type.Object({}), milliseconds: 500 };
+  await assert.rejects(
+    askLeader({ client, clock: systemClock }, () => named, request),
+    NotLeader,
+  );
+
+  assert.ok(asked <= 14, `${asked} requests`);
+});

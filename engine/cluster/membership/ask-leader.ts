@@ -1,6 +1,7 @@
 import type { Static, TSchema } from 'typebox';
 
-import { sleep, type Clock } from '../../lib/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { retry } from '../../lib/concurrency/retry.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
 
@@ -15,30 +16,28 @@ export async function askLeader<S extends TSchema>(
   managers: () => readonly string[],
   request: Readonly<{ path: string; body: unknown; answer: S; milliseconds: number; answerMs?: number }>,
 ): Promise<Static<S>> {
-  const until = performance.now() + request.milliseconds;
-  let leader: string | undefined;
-  let reason: unknown = new NotReached('no manager is known');
-  for (;;) {
-    for (const address of leader === undefined ? managers() : [leader]) {
+  const { path, body, answer, answerMs, milliseconds: timeoutMs } = request;
+  let refusal: unknown;
+  return await retry({ clock, timeoutMs, delayMs: RETRY_DELAY_MS, isTransient: isPassing }, async (leftMs) => {
+    const until = performance.now() + leftMs;
+    const addresses = [...managers()];
+    const asked = new Set<string>();
+    let failure: unknown = new NotReached('no manager is known');
+    for (let address = addresses.shift(); address !== undefined; address = addresses.shift()) {
+      if (asked.has(address)) continue;
+      asked.add(address);
       try {
-        const { path, body, answer, answerMs } = request;
         return await client.ask(address, path, body, answer, answerMs ?? Math.max(until - performance.now(), 1000));
       } catch (error) {
         if (!isPassing(error)) throw error;
-        reason = moreTelling(reason, error);
-        leader = error instanceof NotLeader && error.leader !== address ? error.leader : undefined;
-        if (leader !== undefined) break;
+        failure = error;
+        if (error instanceof EngineError) refusal = error;
+        const leader = error instanceof NotLeader ? error.leader : undefined;
+        if (leader !== undefined) addresses.unshift(leader);
       }
     }
-    if (performance.now() > until) throw reason;
-    if (leader !== undefined) continue;
-    await sleep(clock, RETRY_DELAY_MS);
-  }
-}
-
-/** That a manager does not lead, or does not answer, says less than why the leader could not do it. */
-function moreTelling(before: unknown, error: unknown): unknown {
-  return before instanceof EngineError && !(error instanceof EngineError) ? before : error;
+    throw refusal ?? failure;
+  });
 }
 
 /** Whether the same request may be answered otherwise later. */

@@ -3,7 +3,6 @@ import { PassThrough, type Readable } from 'node:stream';
 import { Type } from 'typebox';
 
 import type { Engine } from '../../engine.ts';
-import { sleep } from '../../lib/clock.ts';
 import { retry } from '../../lib/concurrency/retry.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
@@ -122,16 +121,20 @@ export class Manager implements AsyncDisposable {
   }
 
   /** Starts etcd, or takes over the one that runs; it answers when this returns. */
-  async startEtcd(first?: FirstStart, waitMs = 60_000): Promise<Etcd> {
+  async startEtcd(first?: FirstStart, timeoutMs = 60_000): Promise<Etcd> {
     this.#needs.folder.lendPeerKey();
     await this.#process.start(first);
-    const until = performance.now() + waitMs;
-    while (!(await this.#answers(this.#etcd))) {
+    const { clock } = this.#needs;
+    const mayAnswer = (error: unknown): boolean => error instanceof EtcdError && !this.#isEnding;
+    try {
+      const settings = { clock, timeoutMs, delayMs: RETRY_DELAY_MS, isTransient: mayAnswer };
+      await retry(settings, async () => await raftOf(this.#etcd, 1000));
+      return this.#etcd;
+    } catch (error) {
+      if (!(error instanceof EtcdError)) throw error;
       if (this.#isEnding) throw new EngineError('unavailable', 'this manager ends');
-      if (performance.now() > until) throw new EngineError('failed', `etcd does not answer: ${this.#process.said}`);
-      await sleep(this.#needs.clock, RETRY_DELAY_MS);
+      throw new EngineError('failed', `etcd does not answer: ${this.#process.said}`);
     }
-    return this.#etcd;
   }
 
   /** Whether its etcd is one of members that can write; one that was removed is not. */
@@ -362,16 +365,6 @@ export class Manager implements AsyncDisposable {
     } catch (error) {
       if (!(error instanceof EngineError && error.kind === 'unavailable')) throw error;
       this.#needs.log.warn({ reason: error.message }, 'this manager cannot read secrets and configs yet');
-    }
-  }
-
-  async #answers(etcd: Etcd): Promise<boolean> {
-    try {
-      await raftOf(etcd, 1000);
-      return true;
-    } catch (error) {
-      if (error instanceof EtcdError) return false;
-      throw error;
     }
   }
 }

@@ -1,4 +1,5 @@
 import type { Engine } from '../../engine.ts';
+import { settlesWithin } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { FROM_LEADER_LIMITS } from '../wire/allowance.ts';
@@ -37,7 +38,6 @@ const MISSED_BEATS = 3;
 export class Session implements AsyncDisposable {
   readonly #needs: Needs;
   readonly #settings: Settings;
-  readonly #ending = Promise.withResolvers<void>();
   readonly #done: Promise<void>;
   #welcome = Promise.withResolvers<void>();
   #channel: Channel<typeof FromLeader, FromNode> | undefined;
@@ -65,7 +65,7 @@ export class Session implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isEnding = true;
-    this.#ending.resolve();
+    this.#again.resolve();
     this.#channel?.[Symbol.dispose]();
     await this.#done;
   }
@@ -155,8 +155,6 @@ export class Session implements AsyncDisposable {
   }
 
   async #pause(milliseconds: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    using _timer = this.#needs.clock.after(milliseconds, resolve);
-    await Promise.race([promise, this.#ending.promise, this.#again.promise]);
+    await settlesWithin(this.#again.promise, milliseconds / 1000, this.#needs.clock);
   }
 }

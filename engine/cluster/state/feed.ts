@@ -69,10 +69,10 @@ export class Feed implements AsyncDisposable {
       } catch (error) {
         if (this.#ending.signal.aborted) return;
         const reason = error instanceof Error ? error.message : String(error);
-        if (reason !== told) log.info({ reason }, 'etcd tells no changes at the moment');
+        if (reason !== told) log.info({ reason }, 'etcd watch interrupted, retrying');
         told = reason;
       }
-      await sleep(clock, RETRY_DELAY_MS);
+      await sleep(clock, RETRY_DELAY_MS, this.#ending.signal);
     }
   }
 

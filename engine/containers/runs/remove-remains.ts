@@ -2,17 +2,24 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 import { detectCgroups, freezeCgroup, hasCgroup, processesIn, removeCgroup } from '../../host/cgroups/cgroups.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { retry } from '../../lib/concurrency/retry.ts';
 import { hasCode } from '../../lib/errors.ts';
 import type { Runtime } from '../../runtime/runtimes.ts';
 import { runtimeEnvironment } from '../../runtime/shim/shim-program.ts';
 
 const execute = promisify(execFile);
 /** A killed process leaves its cgroup when its new parent has reaped it. */
-const REAPING_MS = [5, 10, 50, 200, 1000, 2000];
+const REAPING = {
+  clock: systemClock,
+  timeoutMs: 3000,
+  delayMs: 5,
+  maxDelayMs: 1000,
+  isTransient: (error: unknown) => hasCode(error, 'EBUSY'),
+};
 const DELETE_TIMEOUT_MS = 30_000;
 
 /**
@@ -24,18 +31,16 @@ const DELETE_TIMEOUT_MS = 30_000;
 export async function endProcesses(cgroupPath: string): Promise<boolean> {
   const cgroups = detectCgroups();
   let found = false;
-  for (const delayMs of REAPING_MS) {
+  await retry(REAPING, () => {
     freezeCgroup(cgroups, cgroupPath, true);
     const pids = processesIn(cgroups, cgroupPath);
     for (const pid of pids) kill(pid);
     freezeCgroup(cgroups, cgroupPath, false);
-    if (pids.length === 0) return found;
+    if (pids.length === 0) return;
     found = true;
-    await setTimeout(delayMs);
-  }
-  const pids = processesIn(cgroups, cgroupPath);
-  if (pids.length === 0) return found;
-  throw Object.assign(new Error(`processes of ${cgroupPath} do not end: ${pids.join(', ')}`), { code: 'EBUSY' });
+    throw Object.assign(new Error(`processes of ${cgroupPath} do not end: ${pids.join(', ')}`), { code: 'EBUSY' });
+  });
+  return found;
 }
 
 /** Removes the remains if the shim could not do it in time, or was killed; nearly free if nothing is left. */
@@ -56,16 +61,7 @@ export async function removeRemains(runtime: Runtime, id: string, cgroupPath: st
   }
   await rm(join(runtime.root, id), { recursive: true, force: true });
   const cgroups = detectCgroups();
-  for (const delayMs of REAPING_MS) {
-    try {
-      removeCgroup(cgroups, cgroupPath);
-      return;
-    } catch (error) {
-      if (!hasCode(error, 'EBUSY')) throw error;
-      await setTimeout(delayMs);
-    }
-  }
-  removeCgroup(cgroups, cgroupPath);
+  await retry(REAPING, () => removeCgroup(cgroups, cgroupPath));
 }
 
 function kill(pid: number): void {

@@ -1,5 +1,6 @@
 import type { Engine } from '../../engine.ts';
 import { detectCgroups } from '../../host/cgroups/cgroups.ts';
+import { sleep } from '../../lib/clock.ts';
 import type { Sample } from './sample.ts';
 import { Sampler, type Follower } from './sampler.ts';
 
@@ -40,7 +41,8 @@ export class Samplers {
     const first = last?.usage === undefined ? sampler.read() : last;
     if (first === undefined) return undefined;
     const ready = first.at.add({ milliseconds: APART_MS });
-    if (!(await this.#reaches(ready, signal))) return undefined;
+    await sleep(clock, Math.max(0, clock.now().until(ready).total('milliseconds')), signal);
+    if (signal.aborted) return undefined;
     const second = sampler.since(ready) ?? sampler.read();
     return second === undefined ? undefined : [first, second];
   }
@@ -61,18 +63,5 @@ export class Samplers {
         if (known.users === 0) this.#byId.delete(id);
       },
     };
-  }
-
-  /** Whether this moment comes before the signal. */
-  async #reaches(moment: Temporal.Instant, signal: AbortSignal): Promise<boolean> {
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    const leave = (): void => resolve(false);
-    const milliseconds = Math.max(0, this.#needs.clock.now().until(moment).total('milliseconds'));
-    using _timer = this.#needs.clock.after(milliseconds, () => resolve(true));
-    signal.addEventListener('abort', leave, { once: true });
-    if (signal.aborted) leave();
-    const reached = await promise;
-    signal.removeEventListener('abort', leave);
-    return reached;
   }
 }

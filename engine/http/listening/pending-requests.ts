@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-import type { Clock } from '../../lib/clock.ts';
+import { settlesWithin, type Clock } from '../../lib/clock.ts';
 
 /** The event of a response whose connection a route has taken over: from then on it is a stream, not a request. */
 export const TAKEN_OVER = Symbol('taken over');
@@ -25,9 +25,7 @@ export class PendingRequests {
   async answered(seconds: number): Promise<void> {
     if (this.#responses.size === 0) return;
     this.#answered ??= Promise.withResolvers<void>();
-    const { promise, resolve } = this.#answered;
-    using _timer = this.#clock.after(seconds * 1000, resolve);
-    await promise;
+    await settlesWithin(this.#answered.promise, seconds, this.#clock);
   }
 
   #leave(response: ServerResponse): void {

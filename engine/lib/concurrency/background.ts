@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import { settlesWithin, sleep, type Clock } from '../clock.ts';
 
 type Log = { error(details: object, message: string): void };
 /** Logged beside name and error, such as `{ container: id }`. */
@@ -22,8 +22,7 @@ export class Background implements AsyncDisposable {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #underWay = new Map<Promise<void>, string>();
-  readonly #ended = Promise.withResolvers<void>();
-  #isEnding = false;
+  readonly #ending = new AbortController();
 
   constructor(clock: Clock, log: Log) {
     this.#clock = clock;
@@ -42,8 +41,8 @@ export class Background implements AsyncDisposable {
     return this.#track(name, async () => {
       const failures = new Failures();
       for (let delayMs = FIRST_RETRY_MS; !(await this.#succeeds(name, about, work, failures)); delayMs *= 2) {
-        await this.#pause(Math.min(delayMs, MAX_RETRY_MS));
-        if (this.#isEnding) return;
+        await sleep(this.#clock, Math.min(delayMs, MAX_RETRY_MS), this.#ending.signal);
+        if (this.#ending.signal.aborted) return;
       }
     });
   }
@@ -54,17 +53,14 @@ export class Background implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isEnding = true;
-    this.#ended.resolve();
-    const late = Promise.withResolvers<void>();
-    using _deadline = this.#clock.after(LAST_SECONDS * 1000, late.resolve);
-    await Promise.race([Promise.all(this.#underWay.keys()), late.promise]);
+    this.#ending.abort();
+    await settlesWithin(Promise.all(this.#underWay.keys()), LAST_SECONDS, this.#clock);
     for (const name of this.#underWay.values())
       this.#log.error({ work: name }, 'the daemon ends while background work is running');
   }
 
   #track(name: string, work: () => Promise<void>): Task {
-    if (this.#isEnding) return { done: Promise.resolve() };
+    if (this.#ending.signal.aborted) return { done: Promise.resolve() };
     const task = work().finally(() => this.#underWay.delete(task));
     this.#underWay.set(task, name);
     return { done: task };
@@ -81,12 +77,6 @@ export class Background implements AsyncDisposable {
       }
       return false;
     }
-  }
-
-  async #pause(milliseconds: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    using _timer = this.#clock.after(milliseconds, resolve);
-    await Promise.race([promise, this.#ended.promise]);
   }
 }
 

@@ -17,7 +17,7 @@ type Retry = Readonly<{
  */
 export async function retry<T>(
   { clock, timeoutMs, delayMs, maxDelayMs = delayMs, isTransient }: Retry,
-  attempt: (leftMs: number) => Promise<T>,
+  attempt: (leftMs: number) => Promise<T> | T,
 ): Promise<T> {
   const until = performance.now() + timeoutMs;
   for (let nextMs = delayMs; ; nextMs = Math.min(nextMs * 2, maxDelayMs)) {

@@ -2,6 +2,7 @@ import { withNetns } from '../../host/namespaces.ts';
 import { addAddress } from '../../host/network/addresses.ts';
 import { changeLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
+import { settlesWithin, sleep } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { macOf } from '../addresses/address-leases.ts';
 import type { Command } from '../dns/commands.ts';
@@ -28,7 +29,7 @@ import { recordOf, subnetOf } from './record.ts';
 import { Ingress, INGRESS_SANDBOX } from './services/ingress.ts';
 import { OverlaySandboxes } from './services/sandboxes.ts';
 
-const KNOWN_MS = 10_000;
+const ANNOUNCEMENT_TIMEOUT_MS = 10_000;
 /** For short requests that are under way to a task that ends. */
 const WITHDRAWAL_MS = 500;
 
@@ -122,19 +123,15 @@ export class Overlays implements Disposable {
   ): Promise<{ networkMode: string; endpoints: Record<string, { IPAMConfig: { IPv4Address: string } }> }> {
     const wanted = addresses.map(({ network, address }) => ({ network, ip: address.split('/')[0]! }));
     const { clock } = this.#networks.settings;
-    const late = Promise.withResolvers<void>();
-    let isLate = false;
-    using _timer = clock.after(KNOWN_MS, () => {
-      isLate = true;
-      late.resolve();
-    });
+    const until = performance.now() + ANNOUNCEMENT_TIMEOUT_MS;
     for (;;) {
       const missing = wanted.find(({ network, ip }) => this.#taskHere(network, (task) => task.ip === ip) === undefined);
       if (missing === undefined) break;
-      if (isLate) throw new EngineError('failed', `the network ${missing.network} did not get known on this node`);
+      const leftMs = until - performance.now();
+      if (leftMs <= 0) throw notAnnounced(missing.network);
       const news = Promise.withResolvers<void>();
       this.#waiters.push(news.resolve);
-      await Promise.race([news.promise, late.promise]);
+      await settlesWithin(news.promise, leftMs / 1000, clock);
     }
     const named = wanted.map(({ network, ip }) => ({ name: this.#networks.store.network(network)!.name, ip }));
     const endpoints = named.map(({ name, ip }) => [name, { IPAMConfig: { IPv4Address: ip } }] as const);
@@ -151,9 +148,7 @@ export class Overlays implements Disposable {
       this.#members.in(id).some((one) => one.kind !== 'service' && one.id !== taskId),
     );
     if (!hasClients) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    using _timer = this.#networks.settings.clock.after(WITHDRAWAL_MS, resolve);
-    await Promise.all([promise, this.withdrawals.heard(concerned)]);
+    await Promise.all([sleep(this.#networks.settings.clock, WITHDRAWAL_MS), this.withdrawals.heard(concerned)]);
   }
 
   /**
@@ -171,7 +166,7 @@ export class Overlays implements Disposable {
     const taken = await this.attachments.take({ ...applicant, network: known?.id ?? applicant.network });
     if (store.network(taken.network) !== undefined) return taken;
     taken[Symbol.dispose]();
-    throw new EngineError('failed', `the network ${taken.network} did not get known on this node`);
+    throw notAnnounced(taken.network);
   }
 
   /** Adds a container to a network. Throws where it is neither of a task nor attached. */
@@ -314,4 +309,9 @@ export class Overlays implements Disposable {
 export function notAttachable(name: string, kind: 'failed' | 'forbidden'): EngineError {
   const reason = `rpc error: code = PermissionDenied desc = network ${name} not manually attachable`;
   return new EngineError(kind, `Could not attach to network ${name}: ${reason}`);
+}
+
+function notAnnounced(network: string): EngineError {
+  const seconds = ANNOUNCEMENT_TIMEOUT_MS / 1000;
+  return new EngineError('failed', `network ${network} was not announced to this node within ${seconds} s`);
 }

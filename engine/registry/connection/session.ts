@@ -4,12 +4,12 @@ import type { Clock } from '../../lib/clock.ts';
 import { Authorizer } from '../auth/authorizer.ts';
 import { parseChallenges } from '../auth/challenge.ts';
 import type { Credentials } from '../auth/credentials.ts';
-import { isOfTokenServer, refusalOf, RegistryError, TOKEN_PREFIX, Unreachable } from '../errors.ts';
+import { refusalOf, RegistryError, TOKEN_PREFIX, Unreachable } from '../errors.ts';
 import { certificatesOf } from './certificates.ts';
 import type { Answer, Sent } from './direct.ts';
 import { endpointsOf, type Endpoint } from './endpoints.ts';
 import { discard, readText } from './read-body.ts';
-import { ATTEMPTS, delayOf, isTransient, MAX_WAIT_MS, pause } from './retry.ts';
+import { isTransient, Retries } from './retry.ts';
 import { Transport } from './transport.ts';
 
 type Needs = Pick<Engine, 'clock'> & {
@@ -86,40 +86,22 @@ export class RegistrySession implements Disposable {
    */
   async ask(url: URL, ask: Ask): Promise<Answer> {
     const canRepeat = ask.body === undefined || Buffer.isBuffer(ask.body);
-    for (let attempt = 1; ; attempt += 1) {
-      const isLast = attempt === ATTEMPTS || !canRepeat;
-      const outcome = await this.#attempt(url, ask, isLast);
-      if ('answer' in outcome) return outcome.answer;
-      const delay = delayOf(attempt, outcome.retryAfter, this.#clock.now());
-      if (isLast || delay > MAX_WAIT_MS) throw outcome.error;
-      ask.onRetry?.(Math.ceil(delay / 1000));
-      await pause(this.#clock, delay, ask.signal);
+    const retries = new Retries({ clock: this.#clock, signal: ask.signal, onRetry: ask.onRetry });
+    for (;;) {
+      try {
+        const answer = await this.#authorized(url, ask);
+        if (answer.statusCode < 400) return answer;
+        throw await this.#refusal(answer);
+      } catch (error) {
+        if (!canRepeat || !isTransient(error)) throw error;
+        await retries.pause(error);
+      }
     }
   }
 
   [Symbol.dispose](): void {
     this.#holders -= 1;
     if (this.#holders === 0) this.#transport[Symbol.dispose]();
-  }
-
-  async #attempt(
-    url: URL,
-    ask: Ask,
-    isLast: boolean,
-  ): Promise<{ answer: Answer } | { error: unknown; retryAfter?: string | undefined }> {
-    let answer;
-    try {
-      answer = await this.#authorized(url, ask);
-    } catch (error) {
-      if (!(error instanceof RegistryError)) throw error;
-      const isTemporary = error instanceof Unreachable || (isOfTokenServer(error) && isTransient(error.status));
-      if (!isTemporary) throw error;
-      return { error, retryAfter: error.retryAfter };
-    }
-    if (answer.statusCode < 400) return { answer };
-    const error = await this.#refusal(answer);
-    if (!isTransient(answer.statusCode) || isLast) throw error;
-    return { error, retryAfter: error.retryAfter };
   }
 
   /** A challenge in the answer is met once: a token may have expired, or be needed for this path only. */

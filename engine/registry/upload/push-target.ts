@@ -1,9 +1,9 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Answer } from '../connection/direct.ts';
 import { discard } from '../connection/read-body.ts';
-import { ATTEMPTS, delayOf, isTransient, MAX_WAIT_MS, pause } from '../connection/retry.ts';
+import { isTransient, Retries } from '../connection/retry.ts';
 import type { RegistrySession } from '../connection/session.ts';
-import { isOfTokenServer, RegistryError, Unreachable } from '../errors.ts';
+import { isOfTokenServer, RegistryError } from '../errors.ts';
 import type { GrowingFile } from './growing-file.ts';
 
 /** The end of a request, and its waits after temporary failures. */
@@ -65,7 +65,8 @@ export class PushTarget {
   async upload(file: GrowingFile, upload: Upload): Promise<void> {
     let place: Place | undefined;
     let reached = 0;
-    for (let attempt = 1; ; attempt += 1) {
+    const retries = new Retries(upload);
+    for (;;) {
       place ??= { url: this.#next(await this.#begin(upload), this.#address('blobs/uploads/')), at: 0 };
       try {
         await this.#send(file, place, upload);
@@ -75,13 +76,9 @@ export class PushTarget {
         if (file.failure !== undefined) throw file.failure.error;
         if (!mayPass(error)) throw error;
         place = await this.#reached(place, upload);
-        if ((place?.at ?? 0) > reached) attempt = 1;
+        if ((place?.at ?? 0) > reached) retries.reset();
         reached = place?.at ?? reached;
-        const retryAfter = error instanceof RegistryError ? error.retryAfter : undefined;
-        const delay = delayOf(attempt, retryAfter, upload.clock.now());
-        if (attempt === ATTEMPTS || delay > MAX_WAIT_MS) throw error;
-        upload.onRetry(Math.ceil(delay / 1000));
-        await pause(upload.clock, delay, upload.signal);
+        await retries.pause(error);
       }
     }
   }
@@ -174,8 +171,7 @@ async function rest(file: GrowingFile, at: number): Promise<Record<string, strin
 
 /** Not after a final refusal of the registry or its token server. */
 function mayPass(error: unknown): boolean {
-  if (!(error instanceof RegistryError)) return true;
-  if (error instanceof Unreachable || isTransient(error.status)) return true;
+  if (!(error instanceof RegistryError) || isTransient(error)) return true;
   // A token may have expired in the middle.
   return error.status === 401 && !isOfTokenServer(error);
 }
