@@ -37,7 +37,7 @@ export type ExecNeeds = Pick<
 
 export type Claimed = Readonly<{ exec: Exec; container: Container }>;
 
-/** The exit code of dockerd 20.10 for every failed start, a missing command included. */
+/** The exit code of a start that failed before its command. */
 const NOT_STARTED_CODE = 126;
 
 /**
@@ -111,8 +111,9 @@ export async function runExec(
     return followExec(engine, exec.id, shim);
   } catch (error) {
     engine.execShims.delete(exec.id);
+    const exitCode = error instanceof StartFailed ? error.exitCode : NOT_STARTED_CODE;
     engine.background.untilDone('record an exec that did not start', { exec: exec.id }, () =>
-      end(engine, exec.id, NOT_STARTED_CODE),
+      end(engine, exec.id, exitCode),
     );
     throw error instanceof StartFailed ? new EngineError('invalid', error.message, { cause: error }) : error;
   }

@@ -140,21 +140,21 @@ test("without a message of the runtime the shim's finding is reported", () => {
   assert.equal(exitCode, 128);
 });
 
-test('an exec that cannot be started is 126', () => {
-  using place = folder({
-    'runtime.log':
-      '{"level":"error","msg":"exec failed: unable to start container process: exec: \\"x\\": executable file not found in $PATH"}\n',
+for (const [reason, code] of [
+  ['exec: "x": executable file not found in $PATH', 127],
+  ['exec: "x": permission denied', 126],
+  ['argument list too long', 126],
+] as const) {
+  test(`an exec that cannot be started is ${code}: ${reason}`, () => {
+    const msg = `exec failed: unable to start container process: ${reason}`;
+    using place = folder({ 'runtime.log': `${JSON.stringify({ level: 'error', msg })}\n` });
+
+    const { message, exitCode } = startFailure(place.path, 'exec', '');
+
+    assert.equal(message, `OCI runtime exec failed: ${msg}: unknown`);
+    assert.equal(exitCode, code);
   });
-
-  const { message, exitCode } = startFailure(place.path, 'exec', '');
-
-  assert.equal(
-    message,
-    'OCI runtime exec failed: exec failed: unable to start container process: exec: "x": ' +
-      'executable file not found in $PATH: unknown',
-  );
-  assert.equal(exitCode, 126);
-});
+}
 
 for (const [name, cut] of [
   ['a line that was cut off', '{"level":"error","msg":"cont'],

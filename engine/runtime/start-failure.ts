@@ -36,7 +36,7 @@ const MOUNT_HINT =
 /**
  * Why a start failed, in dockerd's words: what the runtime wrote into its own log, or else what the shim saw.
  *
- * An exec that cannot be started has 126 for any reason, as in dockerd 20.10.
+ * An exec of a missing command has 127, as in dockerd 28; for any other reason 126, as in dockerd 20.10.
  */
 export function startFailure(
   directory: string,
@@ -47,7 +47,10 @@ export function startFailure(
   const said = lastError(directory, files) ?? seen;
   const command = commandOf(directory, files);
   const reason = inRuncsWords(said, command, kind);
-  if (kind === 'exec') return new StartFailed(`OCI runtime exec failed: ${reason}: unknown`, 126);
+  if (kind === 'exec') {
+    const exitCode = exitCodeFor(reason, command) === 127 ? 127 : 126;
+    return new StartFailed(`OCI runtime exec failed: ${reason}: unknown`, exitCode);
+  }
   // We create and start in one step; clients know the message of docker's create step.
   const known = reason.replace(/^runc run failed: /, 'runc create failed: ');
   const message = `failed to create shim task: OCI runtime create failed: ${known}: unknown`;

@@ -41,7 +41,7 @@ for (const [name, command, exitCode, words] of [
   });
 }
 
-test('an exec of a missing command is 126, as dockerd 20.10 has it', async () => {
+test('an exec of a missing command is 127, as dockerd 28 has it', async () => {
   await using bundle = new TestBundle();
   const container = await bundle.shim(['sleep', '1000']);
   await container.start();
@@ -49,7 +49,7 @@ test('an exec of a missing command is 126, as dockerd 20.10 has it', async () =>
 
   const { exitCode, message } = await failureOf(shim);
 
-  assert.equal(exitCode, 126);
+  assert.equal(exitCode, 127);
   assert.match(message, /^OCI runtime exec failed: exec failed: .*executable file not found in \$PATH: unknown$/);
 });
 
