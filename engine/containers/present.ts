@@ -55,7 +55,7 @@ export function presentSummary(container: Container, around: Around): Summary {
     Labels: config.Labels,
     State: wireStatus(state),
     Status: statusText(container, around),
-    ...(around.health && { Health: { Status: around.health.status, FailingStreak: around.health.failingStreak } }),
+    Health: { Status: around.health?.status ?? 'none', FailingStreak: around.health?.failingStreak ?? 0 },
     HostConfig: {
       NetworkMode: hostConfig.NetworkMode,
       ...(hostConfig.Annotations && { Annotations: hostConfig.Annotations }),
@@ -191,6 +191,7 @@ function memberOf({ attachments, config, hostConfig, state }: Container, { endpo
   return {
     endpoints,
     attachments,
+    isNew: state.status === 'created',
     mode: networkModeOf(hostConfig.NetworkMode),
     isDisabled: config.NetworkDisabled === true,
     exposed,

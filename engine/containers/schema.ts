@@ -120,7 +120,7 @@ export const Summary = Type.Object({
   Labels: Type.Record(Type.String(), Type.String()),
   State: Type.String(),
   Status: Type.String(),
-  Health: Type.Optional(Type.Object({ Status: Type.String(), FailingStreak: Type.Integer() })),
+  Health: Type.Object({ Status: Type.String(), FailingStreak: Type.Integer() }),
   HostConfig: Type.Object({
     NetworkMode: Type.String(),
     Annotations: Type.Optional(Type.Record(Type.String(), Type.String())),

@@ -38,13 +38,15 @@ function allNetworks(networks: Networks, cluster: ClusterNetworks | undefined): 
   return cluster === undefined ? own : [...cluster.all(), ...own.filter(({ overlay }) => overlay === undefined)];
 }
 
-/** Finds a network of this daemon or of the cluster, by its id, its name, or a unique prefix of its id. */
+/** Finds a network of this daemon or of the cluster, by its id, its name, or a unique prefix of its id; with a scope one of it. */
 export function findNetwork(
   engine: { networks: Networks },
   ref: string,
   cluster: ClusterNetworks | undefined,
+  scope = '',
 ): NetworkRecord {
-  return findIn(allNetworks(engine.networks, cluster), ref);
+  const all = allNetworks(engine.networks, cluster);
+  return findIn(scope === '' ? all : all.filter((network) => scopeOf(network) === scope), ref);
 }
 
 function isDangling(filters: Filters): boolean | undefined {

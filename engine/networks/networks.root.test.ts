@@ -139,6 +139,7 @@ function member({ networks }: TestDaemon, containerId: string, fields: Partial<M
   return {
     endpoints,
     attachments: Object.fromEntries(endpoints.map(({ networkName }) => [networkName, attached('')])),
+    isNew: false,
     mode: networkModeOf('default'),
     isDisabled: false,
     exposed: [],

@@ -50,6 +50,17 @@ suite('networks of newer clients', { concurrency: false }, () => {
     assert.deepEqual(answers, [409, 409, 409, 201]);
   });
 
+  test('an inspect with a scope finds networks of it alone', async () => {
+    await engine.post('/networks/create', { Name: 'near' });
+    const statuses: number[] = [];
+    for (const scope of ['local', '', 'swarm', 'global']) {
+      statuses.push((await engine.get(`/networks/near?scope=${scope}`)).status);
+    }
+    await engine.delete('/networks/near');
+
+    assert.deepEqual(statuses, [200, 200, 404, 404]);
+  });
+
   test('IPv6 without a subnet takes one of unique local addresses, which no two networks share', async () => {
     const body = { EnableIPv6: true };
     await engine.post('/networks/create', { Name: 'six', ...body });

@@ -90,6 +90,7 @@ type Attached = Readonly<{
   gwPriority?: number;
   dnsNames?: readonly string[];
   networkId: string;
+  macAddress?: string;
 }>;
 
 /** The fields of a container that its networks need. */
@@ -98,6 +99,8 @@ export type Member = Readonly<{
   endpoints: readonly Endpoint[];
   /** Its networks by name, also while it does not run. */
   attachments: Readonly<Record<string, Attached>>;
+  /** It has not been started yet: a hardware address that was asked for is shown. */
+  isNew: boolean;
   mode: NetworkMode;
   /** Config.NetworkDisabled */
   isDisabled: boolean;
@@ -137,13 +140,19 @@ export function networkSettings(member: Member): NetworkSettings {
 }
 
 /** The endpoints of a container by network name, as lists and inspect show them. */
-export function presentEndpoints({ endpoints, attachments }: Pick<Member, 'endpoints' | 'attachments'>): Endpoints {
+export function presentEndpoints({
+  endpoints,
+  attachments,
+  isNew,
+}: Pick<Member, 'endpoints' | 'attachments' | 'isNew'>): Endpoints {
   const names = Object.keys(attachments).toSorted();
   return Object.fromEntries(
     names.map((name) => {
       const attached = attachments[name]!;
       const endpoint = endpoints.find(({ networkName }) => networkName === name);
-      return [name, presentEndpoint(attached, endpoint ?? { ...NO_PLACE, id: '', networkId: attached.networkId })];
+      const { networkId, macAddress = '' } = attached;
+      const none = { ...NO_PLACE, id: '', networkId, macAddress: isNew ? macAddress : '' };
+      return [name, presentEndpoint(attached, endpoint ?? none)];
     }),
   );
 }

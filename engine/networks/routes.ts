@@ -14,7 +14,15 @@ import type { Networks } from './networks.ts';
 import type { NetworkCluster } from './overlay/cluster-networks.ts';
 import { presentNetwork } from './present.ts';
 import { pruneNetworks } from './prune.ts';
-import { CreatedNetwork, CreateNetworkBody, PrunedNetworks, NetworkRef, NetworksQuery, NetworkWire } from './schema.ts';
+import {
+  CreatedNetwork,
+  CreateNetworkBody,
+  InspectNetworkQuery,
+  PrunedNetworks,
+  NetworkRef,
+  NetworksQuery,
+  NetworkWire,
+} from './schema.ts';
 import { createSteps, inspectSteps, listSteps } from './versions.ts';
 
 /** Endpoints 51 to 53 and 56; containers connect and disconnect in their own domain. */
@@ -33,9 +41,9 @@ export const networkRoutes =
     });
 
     http.get('/networks/:ref', {
-      schema: { params: NetworkRef, response: { 200: NetworkWire } },
-      handler: async ({ params }) => {
-        const network = findNetwork(engine, params.ref, await engine.cluster.networks());
+      schema: { params: NetworkRef, querystring: InspectNetworkQuery, response: { 200: NetworkWire } },
+      handler: async ({ params, query }) => {
+        const network = findNetwork(engine, params.ref, await engine.cluster.networks(), query.scope);
         return presentNetwork(engine.networks, network, { withStatus: true });
       },
       config: { steps: inspectSteps },

@@ -6,6 +6,10 @@ export const NetworksQuery = Type.Object({
   filters: Type.Optional(Type.String({ description: 'JSON map of driver, id, label, name or type to its values' })),
 });
 
+export const InspectNetworkQuery = Type.Object({
+  scope: Type.Optional(Type.String({ description: 'local or swarm: only a network of this scope' })),
+});
+
 const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
 const INT64 = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER };
 const Texts = Type.Record(Type.String(), Type.String());

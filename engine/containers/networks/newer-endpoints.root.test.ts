@@ -88,6 +88,20 @@ suite('endpoints of newer clients', { concurrency: false }, () => {
     });
   }
 
+  test('a hardware address is shown before the first start, and not after the end', async () => {
+    await engine.create(['sleep', '1000'], { HostConfig: { NetworkMode: 'one' } }, 'box');
+    await engine.post('/networks/two/connect', { Container: 'box', EndpointConfig: { MacAddress: MAC } });
+    const look = async (): Promise<string> => (await shown()).NetworkSettings.Networks['two']!.MacAddress;
+
+    const created = await look();
+    await engine.post('/containers/box/start');
+    const running = await look();
+    await engine.post('/containers/box/stop?t=0');
+
+    assert.deepEqual([created, running, await look()], [MAC, MAC, '']);
+    await engine.delete('/containers/box?force=1');
+  });
+
   test('the hardware address of a connection counts from 1.54 on', async () => {
     const connected: unknown[] = [];
     for (const version of ['1.53', '1.54']) {

@@ -112,7 +112,7 @@ export const FIELD_VERSIONS: Readonly<Partial<Record<EndpointName, FieldVersions
   'POST /plugins/pull': { query: { remote: '1.25' } },
   'GET /services': { query: { status: '1.41' } },
   'GET /networks': { answer: { EnableIPv4: '1.48' } },
-  'GET /networks/{id}': { answer: { EnableIPv4: '1.48', Status: '1.52' } },
+  'GET /networks/{id}': { query: { scope: '1.29' }, answer: { EnableIPv4: '1.48', Status: '1.52' } },
   'POST /networks/create': {
     body: {
       ...{ Attachable: '1.25', Ingress: '1.29', ConfigOnly: '1.30', ConfigFrom: '1.30', Scope: '1.30' },
