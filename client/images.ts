@@ -9,6 +9,11 @@ import { jsonLines } from './json-lines.ts';
 
 type Progress = { status?: string; stream?: string; id?: string; progress?: string; error?: string };
 
+/** Older engines would ignore a parameter: a request with it names the version that knows it. */
+function since(version: string, parameter: string | undefined): { version?: string } {
+  return parameter === undefined ? {} : { version };
+}
+
 /** GET /images/json. */
 export async function listImages(engine: Connection, query: Query = {}): Promise<ImageSummary[]> {
   return await engine.call('GET', '/images/json', { query });
@@ -23,14 +28,14 @@ export async function inspectImage(engine: Connection, name: string): Promise<Im
 export async function removeImage(
   engine: Connection,
   name: string,
-  query: { force?: boolean; noprune?: boolean } = {},
+  query: { force?: boolean; noprune?: boolean; platforms?: readonly string[] } = {},
 ): Promise<DeleteResult[]> {
-  return await engine.call('DELETE', `/images/${name}`, { query });
+  return await engine.call('DELETE', `/images/${name}`, { query, ...since('1.50', query.platforms?.[0]) });
 }
 
-/** GET /images/{name}/history. */
-export async function imageHistory(engine: Connection, name: string): Promise<HistoryStep[]> {
-  return await engine.call('GET', `/images/${name}/history`);
+/** GET /images/{name}/history; `platform` in JSON, as in all requests but pulls and imports. */
+export async function imageHistory(engine: Connection, name: string, platform?: string): Promise<HistoryStep[]> {
+  return await engine.call('GET', `/images/${name}/history`, { query: { platform }, ...since('1.48', platform) });
 }
 
 /** POST /images/{name}/tag: the new name with or without a tag. */
@@ -42,18 +47,23 @@ export async function tagImage(engine: Connection, name: string, newName: string
 }
 
 /** GET /images/get: an archive of the images. */
-export async function saveImages(engine: Connection, names: readonly string[]): Promise<Readable> {
-  return await engine.stream('GET', '/images/get', { query: { names } });
+export async function saveImages(
+  engine: Connection,
+  names: readonly string[],
+  platform?: readonly string[],
+): Promise<Readable> {
+  return await engine.stream('GET', '/images/get', { query: { names, platform }, ...since('1.48', platform?.[0]) });
 }
 
 /** POST /images/load. `report` gets a line for each step. */
 export async function loadImages(
   engine: Connection,
   archive: Readable | Buffer,
-  quiet: boolean,
+  { quiet, platform }: { quiet: boolean; platform?: readonly string[] },
   report: (line: string) => void,
 ): Promise<void> {
-  const progress = await engine.stream('POST', '/images/load', { query: { quiet }, body: archive });
+  const options = { query: { quiet, platform }, body: archive, ...since('1.48', platform?.[0]) };
+  const progress = await engine.stream('POST', '/images/load', options);
   await follow(progress, report);
 }
 
@@ -64,7 +74,7 @@ export async function loadImages(
 export async function importImage(
   engine: Connection,
   source: Readable | Buffer | string,
-  options: { name: string; changes: readonly string[]; message: string },
+  options: { name: string; changes: readonly string[]; message: string; platform?: string | undefined },
 ): Promise<string> {
   const progress = await engine.stream('POST', '/images/create', {
     query: {
@@ -72,6 +82,7 @@ export async function importImage(
       repo: options.name,
       message: options.message,
       changes: options.changes,
+      platform: options.platform,
     },
     ...(typeof source !== 'string' && { body: source }),
   });
@@ -112,11 +123,12 @@ export async function pullImage(
 /** POST /images/{name}/push: an image, or all tags of a name without one. */
 export async function pushImage(
   engine: Connection,
-  name: string,
+  { name, platform }: { name: string; platform?: string | undefined },
   headers: Record<string, string>,
   show: (line: Progress) => void,
 ): Promise<void> {
-  await watch(await engine.stream('POST', `/images/${name}/push`, { headers }), show);
+  const options = { query: { platform }, headers, ...since('1.46', platform) };
+  await watch(await engine.stream('POST', `/images/${name}/push`, options), show);
 }
 
 export type SearchResult = {

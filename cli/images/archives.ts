@@ -8,8 +8,7 @@ import { command, MANY } from '../command-line/command.ts';
 import { EXIT, Exit, UsageError } from '../exit-codes.ts';
 import { reasonOf } from '../failures.ts';
 import { visible } from '../output/escape.ts';
-
-const PLATFORM = { kind: 'text', help: '', refused: 'API 1.24 does not have it: an image has one platform' } as const;
+import { PLATFORM, platformJson, PLATFORMS } from './platform-flag.ts';
 
 /** `gantry load`. */
 export const load = command({
@@ -17,14 +16,15 @@ export const load = command({
   count: [0, 0],
   flags: {
     input: { kind: 'text', short: 'i', value: 'FILE', help: 'The archive (default: stdin)', offers: 'file' },
-    platform: PLATFORM,
+    platform: PLATFORMS,
     quiet: { kind: 'boolean', short: 'q', help: 'No progress' },
   },
   about: 'Archives of docker save, OCI layouts; plain, or compressed with gzip, zstd, xz or bzip2.',
   examples: ['gantry load -i busybox.tar', 'docker save busybox | gantry load'],
-  run: async ({ connection }, _words, { input, quiet }) => {
+  run: async ({ connection }, _words, { input, platform, quiet }) => {
+    const platforms = platform.map(platformJson);
     const archive = await archiveOf(input);
-    await images.loadImages(connection, archive, quiet, (line) => console.log(visible(line)));
+    await images.loadImages(connection, archive, { quiet, platform: platforms }, (line) => console.log(visible(line)));
   },
 });
 
@@ -40,12 +40,12 @@ export const importCommand = command({
       help: 'An instruction for the image, such as CMD ["sh"]',
     },
     message: { kind: 'text', short: 'm', help: 'A comment' },
-    platform: PLATFORM,
+    platform: { ...PLATFORM, help: "The image's platform; default: the engine's" },
   },
   offers: 'file',
   examples: [`tar -C rootfs -c . | gantry import -c 'CMD ["sh"]' - mine:1`],
-  run: async ({ connection }, [source = '', name = ''], { change, message = '' }) => {
-    const options = { name, changes: change, message };
+  run: async ({ connection }, [source = '', name = ''], { change, message = '', platform }) => {
+    const options = { name, changes: change, message, platform };
     const isUrl = /^https?:\/\//.test(source);
     const from = isUrl ? source : await archiveOf(source === '-' ? undefined : source);
     console.log(visible(await images.importImage(connection, from, options)));
@@ -58,15 +58,15 @@ export const save = command({
   count: [1, MANY],
   flags: {
     output: { kind: 'text', short: 'o', value: 'FILE', help: 'Where to (default: stdout)', offers: 'file' },
-    platform: PLATFORM,
+    platform: PLATFORMS,
   },
   offers: 'image',
   examples: ['gantry save -o busybox.tar busybox', 'gantry save busybox | gzip > busybox.tar.gz'],
-  run: async ({ connection }, names, { output }) => {
+  run: async ({ connection }, names, { output, platform }) => {
     if (output === undefined && process.stdout.isTTY) {
       throw new UsageError('refusing to write an archive to a terminal: use -o or redirect');
     }
-    const archive = await images.saveImages(connection, names);
+    const archive = await images.saveImages(connection, names, platform.map(platformJson));
     if (output === undefined) await pipeline(archive, process.stdout, { end: false });
     else await writeWhole(output, archive);
   },

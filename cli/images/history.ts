@@ -4,12 +4,13 @@ import { command, type Given } from '../command-line/command.ts';
 import { printList, type Row } from '../output/format.ts';
 import { ago, shortId, sizeText } from '../output/human.ts';
 import { LIST_FLAGS, NO_TRUNC, wantsIds } from '../output/list-flags.ts';
+import { PLATFORM, platformJson } from './platform-flag.ts';
 
 const FLAGS = {
   format: LIST_FLAGS.format,
   human: { kind: 'boolean', short: 'H', initial: 'true', help: 'Readable sizes and times' },
   'no-trunc': NO_TRUNC,
-  platform: { kind: 'text', help: '', refused: 'API 1.24 does not have it: an image has one platform' },
+  platform: PLATFORM,
   quiet: LIST_FLAGS.quiet,
 } as const;
 
@@ -30,7 +31,7 @@ export const history = command({
   offers: 'image',
   about: 'Fields of templates: .ID .CreatedSince .CreatedAt .CreatedBy .Size .Comment.',
   run: async ({ connection }, [name = ''], flags) => {
-    const steps = await imageHistory(connection, name);
+    const steps = await imageHistory(connection, name, flags.platform && platformJson(flags.platform));
     if (wantsIds(flags)) {
       for (const { Id } of steps) console.log(flags['no-trunc'] ? Id : shortId(Id));
       return;

@@ -23,7 +23,7 @@ async function main(): Promise<void> {
   const log = await watchEvents(engine);
 
   await step('load an image made of busybox-static', async () => {
-    await loadImages(engine, await busyboxArchive(), false, (line) => say(line));
+    await loadImages(engine, await busyboxArchive(), { quiet: false }, (line) => say(line));
   });
 
   await step('run a container: create, start, output, exit code, remove', async () => {
