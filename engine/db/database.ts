@@ -60,7 +60,10 @@ export class Database implements Disposable {
       const row = this.sql.prepare('SELECT version FROM schema_version WHERE domain = ?').get(domain);
       const version = Number(row?.version ?? 0);
       if (version > steps.length) {
-        throw new Error(`the state of ${domain} has version ${version}, this daemon knows ${steps.length}: too old`);
+        throw new Error(
+          `a newer daemon wrote the database: its table ${domain} has version ${version}, and this daemon knows ${steps.length}. ` +
+            'Start a daemon at least as new, or restore a backup that this one or an older one wrote',
+        );
       }
       for (const step of steps.slice(version)) this.sql.exec(step);
       this.sql
