@@ -21,6 +21,14 @@ export function ignorePatterns(text: string): IgnorePattern[] {
   return lines.flatMap(patternOf);
 }
 
+/** Reads patterns one by one, such as those of flags. Throws `PatternError`. */
+export function patternsOf(written: readonly string[]): IgnorePattern[] {
+  return written
+    .map((each) => each.trim())
+    .filter((each) => each !== '')
+    .flatMap(patternOf);
+}
+
 /** Whether a path is excluded: the last pattern that matches it or a folder above it counts. */
 export function ignores(patterns: readonly IgnorePattern[], path: string): boolean {
   const folders = path.split('/').slice(0, -1);

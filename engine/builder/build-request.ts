@@ -1,3 +1,4 @@
+import type { Dialect } from '../buildfile/dialect.ts';
 import { parseInSteps, type ParsedFile } from '../buildfile/parse.ts';
 import { planInSteps, type Plan, type Stage } from '../buildfile/stages.ts';
 import type { Engine } from '../engine.ts';
@@ -70,9 +71,16 @@ async function inputOf(
 }
 
 /** Throws `invalid`, with the line. */
-export async function planIn(name: string, text: string, signal: AbortSignal): Promise<Plan> {
+export async function planIn(
+  name: string,
+  text: string,
+  signal: AbortSignal,
+  dialect: Dialect = 'classic',
+): Promise<Plan> {
   try {
-    return await runInSlices(planInSteps(await parsed(name, text, signal)), signal);
+    const file =
+      dialect === 'classic' ? await parsed(name, text, signal) : await runInSlices(parseInSteps(text, dialect), signal);
+    return await runInSlices(planInSteps(file), signal);
   } catch (error) {
     count('dockerfile_syntax_error');
     throw error;

@@ -1,5 +1,6 @@
 import { expandWord, variablesOf, type Variables } from '../buildfile/expansion/expand.ts';
 import { ExpansionBudget } from '../buildfile/expansion/expansion-budget.ts';
+import type { Copy } from '../buildfile/instruction.ts';
 import { MAX_STORED_LENGTH, refuseAbove } from '../buildfile/limits.ts';
 import type { Plan, Stage } from '../buildfile/stages.ts';
 import type { Engine } from '../engine.ts';
@@ -62,7 +63,7 @@ export class Build {
     this.wantsAux = request.wantsAux;
     this.args = new BuildArgs(request.options);
     this.signal = AbortSignal.any([request.signal, this.#failed.signal]);
-    this.#stages = stagesNamed(request.plan.stages, request.options);
+    this.#stages = stagesNamed(request.plan, request.options);
     this.#output = request.output(this.#stages);
     this.#firstSteps = firstStepsOf(this.#stages, request.plan.globalArgs.length + 1);
     this.steps = this.#firstSteps.at(-1)! + this.#stages.at(-1)!.steps.length;
@@ -131,8 +132,8 @@ export class Build {
   }
 
   /** ADD of an address. */
-  async download(state: StageState, url: string, destination: string): ReturnType<typeof downloaded> {
-    return await downloaded(this, state.output, url, destination);
+  async download(state: StageState, url: string, step: Copy): ReturnType<typeof downloaded> {
+    return await downloaded(this, state.output, url, step);
   }
 
   async #imageNamed(from: string, state: StageState): Promise<Image | undefined> {

@@ -139,7 +139,7 @@ async function takeTriggers(state: StageState, triggers: readonly string[]): Pro
   const slices = new Slices(state.build.signal);
   for (const trigger of triggers) {
     if (slices.isOver) await slices.pause();
-    await takeStep(state, readTrigger(trigger));
+    await takeStep(state, readTrigger(trigger, state.build.plan.dialect));
   }
 }
 

@@ -26,7 +26,7 @@ export function applyChanges(changes: readonly string[], base: RunConfig): RunCo
   if (unknown !== undefined) {
     throw new EngineError('invalid', `${unknown.keyword} is not a valid change command`);
   }
-  const steps = lines.map(readInstruction).filter(isSetting);
+  const steps = lines.map((line) => readInstruction(line)).filter(isSetting);
   let settings: Settings = { config: base, maintainer: '', hasCommand: false };
   for (const step of steps) {
     const variables = variablesOf(settings.config.Env ?? []);

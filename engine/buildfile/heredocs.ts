@@ -1,4 +1,5 @@
 import { EngineError } from '../lib/errors.ts';
+import type { Dialect } from './dialect.ts';
 import { expandWord } from './expansion/expand.ts';
 import type { Line } from './parse.ts';
 import { splitWords } from './words.ts';
@@ -7,6 +8,8 @@ import { splitWords } from './words.ts';
 export type Heredoc = Readonly<{
   name: string;
   content: string;
+  /** The content with its tabs. */
+  written: string;
   /** Variables in it are expanded: its name has no quotes. */
   isExpanded: boolean;
   /** `<<-`: tabs in front of its lines do not count. */
@@ -15,7 +18,7 @@ export type Heredoc = Readonly<{
   word: string;
 }>;
 
-type Asked = Omit<Heredoc, 'content'>;
+type Asked = Omit<Heredoc, 'content' | 'written'>;
 
 /** The lines behind an instruction. */
 export type FollowingLines = Readonly<{
@@ -28,8 +31,13 @@ const KEYWORDS: ReadonlySet<string> = new Set(['add', 'copy', 'run']);
 const WORD = /^\d*<<(-?)([^<\s]+)$/u;
 
 /** The here-documents that an instruction reads from the lines behind it. */
-export function heredocsIn({ keyword, original }: Pick<Line, 'keyword' | 'original'>, escape: string): Asked[] {
-  if (!KEYWORDS.has(keyword) || !original.includes('<<')) return [];
+export function heredocsIn(
+  { keyword, original, args }: Pick<Line, 'keyword' | 'original' | 'args'>,
+  escape: string,
+  dialect: Dialect,
+): Asked[] {
+  const isTrigger = dialect === 'buildkit' && keyword === 'onbuild';
+  if (!KEYWORDS.has(isTrigger ? (args[0] ?? '') : keyword) || !original.includes('<<')) return [];
   return splitWords(original, escape).flatMap((word) => heredocOf(word, escape) ?? []);
 }
 
@@ -42,19 +50,25 @@ export function heredocOf(word: string, escape: string): Asked | undefined {
 }
 
 /** Reads their contents in turn. Throws `invalid` for one without an end. */
-export function readHeredocs(asked: readonly Asked[], source: FollowingLines, line: Line): Heredoc[] {
+export function readHeredocs(asked: readonly Asked[], source: FollowingLines, line: Line, dialect: Dialect): Heredoc[] {
   return asked.map((heredoc) => {
     const lines: string[] = [];
     for (;;) {
       const read = source.next();
       if (read === undefined) {
-        throw new EngineError('invalid', `unterminated heredoc ${heredoc.name} of line ${line.number}`);
+        const which = dialect === 'classic' ? ` ${heredoc.name} of line ${line.number}` : '';
+        throw new EngineError('invalid', `unterminated heredoc${which}`);
       }
-      const text = heredoc.cutsTabs ? withoutTabs(read) : read;
-      if (text === heredoc.name) return { ...heredoc, content: lines.map((one) => `${one}\n`).join('') };
-      lines.push(text);
+      if ((heredoc.cutsTabs ? withoutTabs(read) : read) === heredoc.name) break;
+      lines.push(read);
     }
+    const written = textOf(lines);
+    return { ...heredoc, written, content: heredoc.cutsTabs ? textOf(lines.map(withoutTabs)) : written };
   });
+}
+
+function textOf(lines: readonly string[]): string {
+  return lines.map((line) => `${line}\n`).join('');
 }
 
 /** For `<<-`. */

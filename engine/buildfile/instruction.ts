@@ -21,6 +21,16 @@ export type Copy = Written &
     chown: string;
     chmod: string;
     heredocs: readonly Heredoc[];
+    /** `--parents`: the files keep their folders. */
+    keepsParents: boolean;
+    /** Patterns of files that are left out. */
+    excluded: readonly string[];
+    /** Checksum of a file, or id of a commit, of ADD. */
+    checksum: string;
+    /** Undefined: the address of a repository may say it. */
+    keepsGitFolder: boolean | undefined;
+    /** Undefined: archives of the context are extracted by ADD, others are not. */
+    unpacks: boolean | undefined;
   }>;
 
 export type Run = Written &
@@ -28,6 +38,8 @@ export type Run = Written &
     kind: 'run';
     command: CommandWords;
     mounts: readonly MountOption[];
+    /** The mounts in BuildKit's dialect, whose variables are expanded before they are read. */
+    mountTexts: readonly string[];
     network: 'default' | 'none' | 'host';
     heredocs: readonly Heredoc[];
   }>;

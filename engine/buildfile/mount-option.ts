@@ -3,7 +3,7 @@ import { parseBoolean } from '../lib/notations/boolean.ts';
 
 /** A `--mount` of RUN. */
 export type MountOption = Readonly<{
-  type: 'bind' | 'cache' | 'tmpfs' | 'secret';
+  type: 'bind' | 'cache' | 'tmpfs' | 'secret' | 'ssh';
   target: string;
   source: string;
   /** A stage or an image; empty for the context. */
@@ -11,16 +11,36 @@ export type MountOption = Readonly<{
   id: string;
   isReadOnly: boolean;
   isRequired: boolean;
-  sharing: 'shared' | 'private' | 'locked';
+  /** Undefined: `shared`. */
+  sharing: 'shared' | 'private' | 'locked' | undefined;
   mode: number | undefined;
-  uid: number;
-  gid: number;
+  uid: number | undefined;
+  gid: number | undefined;
   /** Size of a tmpfs. */
   sizeBytes: number | undefined;
+  /** Variable with the content of a secret. */
+  env: string | undefined;
 }>;
 
-type Draft = { -readonly [Key in keyof MountOption]: MountOption[Key] };
-type Type = MountOption['type'];
+/** A mount without any option. */
+export const NO_MOUNT: MountOption = {
+  type: 'bind',
+  target: '',
+  source: '',
+  from: '',
+  id: '',
+  isReadOnly: false,
+  isRequired: false,
+  sharing: undefined,
+  mode: undefined,
+  uid: undefined,
+  gid: undefined,
+  sizeBytes: undefined,
+  env: undefined,
+};
+
+type Draft = { -readonly [Key in keyof MountOption]: MountOption[Key] } & { type: Type };
+type Type = Exclude<MountOption['type'], 'ssh'>;
 
 const TYPES: readonly string[] = ['bind', 'cache', 'tmpfs', 'secret'];
 const SHARINGS: readonly string[] = ['shared', 'private', 'locked'];
@@ -55,7 +75,7 @@ const ALLOWED: Readonly<Record<Type, readonly string[]>> = {
   secret: ['target', 'source', 'id', 'required', 'mode', 'uid', 'gid'],
 };
 
-/** Reads `type=cache,target=/root/.cache`. Throws `invalid`, naming an unknown key. */
+/** Reads `type=cache,target=/root/.cache` for the classic builder. Throws `invalid`, naming an unknown key. */
 export function mountOption(written: string): MountOption {
   const fields = written.split(',').map((field) => {
     const equals = field.indexOf('=');
@@ -77,20 +97,7 @@ export function mountOption(written: string): MountOption {
 }
 
 function emptyOf(type: Type): Draft {
-  return {
-    type,
-    target: '',
-    source: '',
-    from: '',
-    id: '',
-    isReadOnly: type === 'bind' || type === 'secret',
-    isRequired: false,
-    sharing: 'shared',
-    mode: undefined,
-    uid: 0,
-    gid: 0,
-    sizeBytes: undefined,
-  };
+  return { ...NO_MOUNT, type, isReadOnly: type === 'bind' || type === 'secret' };
 }
 
 /** The default of its id is the last part of its path; the default of its path is below /run/secrets. */

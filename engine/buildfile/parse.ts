@@ -1,15 +1,20 @@
 import { runAtOnce } from '../lib/concurrency/slices.ts';
 import { EngineError } from '../lib/errors.ts';
-import { Directives } from './directives.ts';
-import { heredocsIn, readHeredocs, withoutTabs, type FollowingLines, type Heredoc } from './heredocs.ts';
+import type { Dialect } from './dialect.ts';
+import { Directives, type Directive } from './directives.ts';
+import { heredocsIn, readHeredocs, type Heredoc } from './heredocs.ts';
 import { jsonWords } from './json-words.ts';
-import { MAX_FILE_BYTES, MAX_INSTRUCTION_LENGTH, MAX_INSTRUCTIONS, MAX_LINES, refuseAbove } from './limits.ts';
+import { MAX_INSTRUCTION_LENGTH, MAX_INSTRUCTIONS, refuseAbove } from './limits.ts';
+import { LocatedError } from './located-error.ts';
+import { SourceLines } from './source-lines.ts';
 import { splitAtBlanks, splitAtFirstBlank, splitCommand, splitWords } from './words.ts';
 
 /** An instruction as written, not yet interpreted. */
 export type Line = Readonly<{
   /** In lower case. */
   keyword: string;
+  /** The keyword as written. */
+  word: string;
   flags: readonly string[];
   args: readonly string[];
   /** Its arguments are a JSON list. */
@@ -20,21 +25,45 @@ export type Line = Readonly<{
   /** Numbers of its first and last line, from 1. */
   number: number;
   end: number;
+  /** ENV or LABEL in the old form, `NAME the rest`. */
+  isOldPair: boolean;
+  /** The comment lines in front of it, up to an empty comment. */
+  comments: readonly string[];
 }>;
 
 export type ParsedFile = Readonly<{
   lines: readonly Line[];
+  dialect: Dialect;
+  directives: ReadonlyMap<string, Directive>;
+  /** Numbers of the last lines of instructions that continue over an empty line. */
+  emptyContinuations: readonly number[];
   /** The character that escapes, and continues a line. */
   escape: string;
   warnings: readonly string[];
 }>;
 
-/** As in docker, in bytes. */
-const MAX_LINE_LENGTH = 65_535;
+/** The instructions, in capitals. */
+export const KEYWORDS: readonly string[] = [
+  ...[
+    'ADD',
+    'ARG',
+    'CMD',
+    'COPY',
+    'ENTRYPOINT',
+    'ENV',
+    'EXPOSE',
+    'FROM',
+    'HEALTHCHECK',
+    'LABEL',
+    'MAINTAINER',
+    'ONBUILD',
+  ],
+  ...['RUN', 'SHELL', 'STOPSIGNAL', 'USER', 'VOLUME', 'WORKDIR'],
+];
 
 /** Like `parseInSteps`, at once: for short files. */
-export function parseFile(text: string): ParsedFile {
-  return runAtOnce(parseInSteps(text));
+export function parseFile(text: string, dialect?: Dialect): ParsedFile {
+  return runAtOnce(parseInSteps(text, dialect));
 }
 
 /**
@@ -42,87 +71,75 @@ export function parseFile(text: string): ParsedFile {
  *
  * Throws `invalid`.
  */
-export function* parseInSteps(text: string): Generator<void, ParsedFile> {
-  const directives = new Directives();
+export function* parseInSteps(text: string, dialect: Dialect = 'classic'): Generator<void, ParsedFile> {
+  const directives = new Directives(dialect);
   const lines: Line[] = [];
   const warnings: string[] = [];
+  const emptyContinuations: number[] = [];
   const source = new SourceLines(text);
+  let comments: string[] = [];
   for (;;) {
     yield;
     const first = source.next();
     if (first === undefined) break;
     const start = source.number;
-    directives.look(first.trimStart());
+    const located = <T>(work: () => T): T => (dialect === 'classic' ? work() : inLines(start, source, work));
+    const isDirective = located(() => directives.look(first.trimStart(), start));
+    if (first.trimStart().startsWith('#') && !isDirective) comments = withComment(comments, first);
     const whole = joinLines(first, source, directives);
     if (whole.text === '') continue;
-    if (whole.hasEmptyLine) warnings.push(`[WARNING]: Empty continuation line found in:\n    ${whole.text}`);
+    if (whole.hasEmptyLine) {
+      warnings.push(`[WARNING]: Empty continuation line found in:\n    ${whole.text}`);
+      emptyContinuations.push(source.number);
+    }
     refuseAbove(MAX_INSTRUCTIONS, lines.length + 1, 'the file', 'instructions');
-    const line = withHeredocs(parseLine(whole.text, directives.escape, start), source, directives.escape);
-    lines.push({ ...line, end: source.number });
+    const line = located(() =>
+      withHeredocs(parseLine(whole.text, directives.escape, start), source, { escape: directives.escape, dialect }),
+    );
+    lines.push({ ...line, end: source.number, comments });
+    comments = [];
   }
-  if (lines.length === 0) throw new EngineError('invalid', 'file with no instructions');
+  if (lines.length === 0) {
+    throw new LocatedError({ number: source.number, end: source.number }, 'file with no instructions');
+  }
   if (warnings.length > 0) {
     warnings.push('[WARNING]: Empty continuation lines will become errors in a future release.');
   }
-  return { lines, escape: directives.escape, warnings };
+  const { escape, found } = directives;
+  return { lines, dialect, directives: found, emptyContinuations, escape, warnings };
+}
+
+function inLines<T>(start: number, source: SourceLines, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw new LocatedError({ number: start, end: source.number }, error.message, error);
+  }
+}
+
+/** An empty comment separates those in front of it from the instruction. */
+function withComment(comments: readonly string[], line: string): string[] {
+  const text = line.trimStart().slice(1).trim();
+  return text === '' ? [] : [...comments, text];
 }
 
 /** Reads one instruction, such as a trigger of ONBUILD. */
 export function parseLine(text: string, escape: string, number: number): Line {
-  const { keyword, flags, rest } = splitCommand(text);
+  const { keyword, word, flags, rest } = splitCommand(text);
   return {
     keyword,
+    word,
     flags,
     original: text,
     number,
     end: number,
     heredocs: [],
     isJson: false,
+    isOldPair: false,
+    comments: [],
     ...argumentsOf(keyword, rest, escape),
   };
-}
-
-class SourceLines implements FollowingLines {
-  readonly #lines: readonly string[];
-  /** The last number of each line, with and without its tabs in front; made for the first here-document. */
-  readonly #last: { whole?: ReadonlyMap<string, number>; cut?: ReadonlyMap<string, number> } = {};
-  number = 0;
-
-  constructor(text: string) {
-    const whole = text.startsWith('\ufeff') ? text.slice(1) : text;
-    if (whole.includes('\0')) throw new EngineError('invalid', 'the file has a NUL character: it is no text in UTF-8');
-    refuseAbove(MAX_FILE_BYTES, Buffer.byteLength(whole), 'the file', 'bytes');
-    const lines = whole.split('\n');
-    refuseAbove(MAX_LINES, lines.length - 1, 'the file', 'lines');
-    if (lines.at(-1) === '') lines.pop();
-    this.#lines = lines;
-  }
-
-  /** Without a carriage return at its end. */
-  next(): string | undefined {
-    const line = this.#lines[this.number];
-    if (line === undefined) return undefined;
-    this.number += 1;
-    if (Buffer.byteLength(line) > MAX_LINE_LENGTH) {
-      throw new EngineError('invalid', `dockerfile line greater than max allowed size of ${MAX_LINE_LENGTH}`);
-    }
-    return withoutReturn(line);
-  }
-
-  has(text: string, cutsTabs: boolean): boolean {
-    const last = cutsTabs
-      ? (this.#last.cut ??= lastNumbers(this.#lines.map(withoutTabs)))
-      : (this.#last.whole ??= lastNumbers(this.#lines));
-    return (last.get(text) ?? 0) > this.number;
-  }
-}
-
-function lastNumbers(lines: readonly string[]): Map<string, number> {
-  return new Map(lines.map((line, index) => [withoutReturn(line), index + 1]));
-}
-
-function withoutReturn(line: string): string {
-  return line.endsWith('\r') ? line.slice(0, -1) : line;
 }
 
 /** A line with its continuations. Comments between them are skipped, and empty lines, with docker's warning. */
@@ -155,12 +172,20 @@ function withoutComment(line: string): string {
   return line.startsWith('#') ? '' : line;
 }
 
-/** In front of commands, `<<` may be the shell's: a shift, or a here-document that continues its line. */
-function withHeredocs(line: Line, source: SourceLines, escape: string): Line {
-  const asked = line.isJson ? [] : heredocsIn(line, escape);
+/**
+ * In front of commands, `<<` may be the shell's: a shift, or a here-document that continues its line. BuildKit reads a
+ * here-document in any case.
+ */
+function withHeredocs(
+  line: Line,
+  source: SourceLines,
+  { escape, dialect }: Readonly<{ escape: string; dialect: Dialect }>,
+): Line {
+  const asked = line.isJson ? [] : heredocsIn(line, escape, dialect);
   const [first] = asked;
-  if (first === undefined || (line.keyword === 'run' && !source.has(first.name, first.cutsTabs))) return line;
-  return { ...line, heredocs: readHeredocs(asked, source, line) };
+  const mayBeShell = dialect === 'classic' && line.keyword === 'run';
+  if (first === undefined || (mayBeShell && !source.has(first.name, first.cutsTabs))) return line;
+  return { ...line, heredocs: readHeredocs(asked, source, line, dialect) };
 }
 
 type Arguments = Pick<Line, 'args'> & Partial<Line>;
@@ -170,7 +195,7 @@ function argumentsOf(keyword: string, rest: string, escape: string): Arguments {
   switch (keyword) {
     case 'env':
     case 'label':
-      return { args: namesAndValues(keyword.toUpperCase(), rest, escape) };
+      return namesAndValues(keyword.toUpperCase(), rest, escape);
     case 'arg':
       return { args: splitWords(rest, escape) };
     case 'expose':
@@ -205,20 +230,21 @@ function jsonOr(rest: string, words: readonly string[]): Arguments {
 }
 
 /** `A=b C=d`, or, in the old form, `A the rest of the line`: names and values in turn. */
-function namesAndValues(keyword: string, rest: string, escape: string): string[] {
+function namesAndValues(keyword: string, rest: string, escape: string): Arguments {
   const words = splitWords(rest, escape);
-  if (words.length === 0) return [];
+  if (words.length === 0) return { args: [] };
   if (!words[0]!.includes('=')) {
     const parts = splitAtFirstBlank(rest);
     if (parts === undefined) throw new EngineError('invalid', `${keyword} must have two arguments`);
-    return parts;
+    return { args: parts, isOldPair: true };
   }
-  return words.flatMap((word) => {
+  const args = words.flatMap((word) => {
     const equals = word.indexOf('=');
     if (equals >= 0) return [word.slice(0, equals), word.slice(equals + 1)];
     const shown = JSON.stringify(word);
     throw new EngineError('invalid', `Syntax error - can't find = in ${shown}. Must be of the form: name=value`);
   });
+  return { args };
 }
 
 function healthcheckArguments(rest: string): Arguments {

@@ -1,7 +1,9 @@
 import { runAtOnce } from '../lib/concurrency/slices.ts';
 import { EngineError } from '../lib/errors.ts';
+import type { Dialect } from './dialect.ts';
 import type { Arg, From, Step } from './instruction.ts';
 import { MAX_STAGES, refuseAbove } from './limits.ts';
+import { LocatedError } from './located-error.ts';
 import type { ParsedFile } from './parse.ts';
 import { readInstruction } from './read-instruction.ts';
 
@@ -13,6 +15,7 @@ export type Plan = Readonly<{
   globalArgs: readonly Arg[];
   stages: readonly Stage[];
   escape: string;
+  dialect: Dialect;
   warnings: readonly string[];
 }>;
 
@@ -22,41 +25,38 @@ export function planOf(file: ParsedFile): Plan {
 }
 
 /** Reads all instructions before the first one is done, one a step. Throws `invalid`, with the line. */
-export function* planInSteps({ lines, escape, warnings }: ParsedFile): Generator<void, Plan> {
+export function* planInSteps({ lines, escape, dialect, warnings }: ParsedFile): Generator<void, Plan> {
   const globalArgs: Arg[] = [];
   const stages: { from: From; steps: Step[] }[] = [];
   for (const line of lines) {
     yield;
-    const instruction = inLine(line.number, () => readInstruction(line));
+    const instruction = inLine(line, () => readInstruction(line, dialect));
     const stage = stages.at(-1);
     if (instruction.kind === 'from') {
       refuseAbove(MAX_STAGES, stages.length + 1, 'the file', 'stages');
       stages.push({ from: instruction, steps: [] });
     } else if (stage !== undefined) stage.steps.push(instruction);
     else if (instruction.kind === 'arg') globalArgs.push(instruction);
-    else throw new EngineError('invalid', 'no build stage in current context');
+    else throw new LocatedError(line, 'no build stage in current context');
   }
-  return { globalArgs, stages, escape, warnings };
+  return { globalArgs, stages, escape, dialect, warnings };
 }
 
 /** An instruction that cannot be read. */
-export class InstructionError extends EngineError {
-  /** Its first line, from 1. */
-  readonly number: number;
+export class InstructionError extends LocatedError {
   readonly reason: string;
 
-  constructor(number: number, reason: string) {
-    super('invalid', `dockerfile parse error line ${number}: ${reason}`);
-    this.number = number;
-    this.reason = reason;
+  constructor(place: Readonly<{ number: number; end: number }>, cause: EngineError) {
+    super(place, `dockerfile parse error line ${place.number}: ${cause.message}`, cause);
+    this.reason = cause.message;
   }
 }
 
-function inLine<T>(number: number, read: () => T): T {
+function inLine<T>(place: Readonly<{ number: number; end: number }>, read: () => T): T {
   try {
     return read();
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
-    throw new InstructionError(number, error.message);
+    throw new InstructionError(place, error);
   }
 }

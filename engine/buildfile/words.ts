@@ -1,13 +1,13 @@
-/** The keyword in lower case, the flags before the arguments, and the arguments as written. */
-export type Command = Readonly<{ keyword: string; flags: readonly string[]; rest: string }>;
+/** The keyword in lower case and as written, the flags before the arguments, and the arguments as written. */
+export type Command = Readonly<{ keyword: string; word: string; flags: readonly string[]; rest: string }>;
 
 const BLANK = /[\t\v\f\r ]+/;
 
 /** Splits an instruction's line. */
 export function splitCommand(line: string): Command {
-  const [, keyword = '', after = ''] = /^([^\t\v\f\r ]+)(?:[\t\v\f\r ]+([^]*))?$/.exec(line.trim()) ?? [];
+  const [, word = '', after = ''] = /^([^\t\v\f\r ]+)(?:[\t\v\f\r ]+([^]*))?$/.exec(line.trim()) ?? [];
   const { flags, rest } = splitFlags(after);
-  return { keyword: keyword.toLowerCase(), flags, rest: rest.trim() };
+  return { keyword: word.toLowerCase(), word, flags, rest: rest.trim() };
 }
 
 /** At blanks, as docker splits paths and ports: a word may be empty at the end only. */

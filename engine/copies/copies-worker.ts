@@ -93,7 +93,7 @@ async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> 
     }
     case 'findSources': {
       using view = new View(mounts, { root: work.root, mounts: [], readOnly: 'everything' });
-      return await runInSlices(findSourcesInSteps(viewTree(view), work.sources));
+      return await runInSlices(findSourcesInSteps(viewTree(view), work.wanted));
     }
     case 'transfer': {
       const target = viewOf(work.view);

@@ -16,7 +16,7 @@ import type {
   Work,
   WorkerData,
 } from './messages.ts';
-import type { SourceFound } from './transfer/sources.ts';
+import type { SourceFound, SourcesWanted } from './transfer/sources.ts';
 import type { Transfer } from './transfer/transfer.ts';
 
 /** Several, because one may wait for a file system that does not answer. */
@@ -62,8 +62,8 @@ export class Copies implements AsyncDisposable {
   }
 
   /** The files of the sources of a COPY in this root, with their checksums. Throws `invalid`. */
-  async findSources(root: string, sources: readonly string[]): Promise<SourceFound[]> {
-    return (await this.#leastBusy().perform({ kind: 'findSources', root, sources })) as SourceFound[];
+  async findSources(root: string, wanted: SourcesWanted): Promise<SourceFound[]> {
+    return (await this.#leastBusy().perform({ kind: 'findSources', root, wanted })) as SourceFound[];
   }
 
   async open(view: ViewRequest): Promise<OpenView> {

@@ -1,5 +1,5 @@
 import type { ErrorKind } from '../lib/errors.ts';
-import type { SourceFound } from './transfer/sources.ts';
+import type { SourceFound, SourcesWanted } from './transfer/sources.ts';
 import type { Transfer } from './transfer/transfer.ts';
 
 /** A mount of the container, as the view shows it. */
@@ -44,7 +44,7 @@ export type Work =
   /** A path of a view as an archive; the whole root without its own entry where there is no path. */
   | { kind: 'pack'; view: number; path: string | undefined }
   /** The files of the sources of a COPY in a root. */
-  | { kind: 'findSources'; root: string; sources: readonly string[] }
+  | { kind: 'findSources'; root: string; wanted: SourcesWanted }
   /** Files of another root into a view. */
   | { kind: 'transfer'; view: number; transfer: Transfer }
   /** A folder of a view, with its parents. */

@@ -1,4 +1,4 @@
-import type { SourceFound } from '../../copies/transfer/sources.ts';
+import type { SourceFound, SourcesWanted } from '../../copies/transfer/sources.ts';
 
 /** Number of stored answers, each of which is a few hundred bytes. */
 const MAX_COUNT = 1000;
@@ -9,9 +9,9 @@ type Found = Promise<readonly SourceFound[]>;
 export class ImageSums {
   readonly #known = new Map<string, Found>();
 
-  /** Those of the files that `words` name, or else what `compute` finds. A failure is not remembered. */
-  async find(imageId: string, words: readonly string[], compute: () => Found): Found {
-    const key = JSON.stringify([imageId, ...words]);
+  /** Those of the wanted files, or else what `compute` finds. A failure is not remembered. */
+  async find(imageId: string, wanted: SourcesWanted, compute: () => Found): Found {
+    const key = JSON.stringify([imageId, wanted]);
     const known = this.#known.get(key);
     this.#known.delete(key); // the last in the order of the map is the newest
     const found = known ?? compute();

@@ -92,6 +92,7 @@ export class BuildContext implements Disposable {
     const tree = this.#tree;
     return {
       missing: 'file not found in build context or excluded by .dockerignore: ',
+      name: 'context',
       resolve: (path) => this.#resolve(path),
       sumOf(path) {
         const node = tree.get(path);

@@ -1,9 +1,10 @@
 import { createReadStream } from 'node:fs';
-import { mkdir, realpath, stat } from 'node:fs/promises';
+import { mkdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Engine } from '../../engine.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
+import type { GitAddress } from './git-address.ts';
 import { runGit } from './git-process.ts';
 
 type Needs = Pick<Engine, 'archives'>;
@@ -12,21 +13,36 @@ type How = Readonly<{ folder: string; signal: AbortSignal }>;
 /** The id of a commit, or the beginning of one. */
 const COMMIT = /^[0-9a-f]{4,40}$/;
 
-/** A repository, `address#ref:folder`, as an archive of one checkout. Throws `invalid` and `failed`. */
-export async function gitArchive(engine: Needs, remote: string, how: How): Promise<AsyncIterable<Uint8Array>> {
-  const { url, ref, folder } = addressOf(remote);
+/** A repository as an archive of one checkout. Throws `invalid` and `failed`. */
+export async function gitArchive(engine: Needs, address: GitAddress, how: How): Promise<AsyncIterable<Uint8Array>> {
+  const root = await checkedOut(address, how);
+  const file = join(how.folder, 'checkout.tar');
+  await engine.archives.packLayer(root, [], file, 'none');
+  return createReadStream(file);
+}
+
+/** A folder with the files of one checkout, in `how.folder`, which is removed with the build. Throws `invalid` and `failed`. */
+export async function checkedOut(address: GitAddress, how: How): Promise<string> {
+  const { url, ref, folder, submodules, checksum } = address;
   const checkout = join(how.folder, 'checkout');
   await mkdir(checkout, { mode: 0o700 });
   const git = async (...words: string[]): Promise<void> => await runGit(checkout, words, how.signal);
   await git('init', '--quiet');
   await git('remote', 'add', 'origin', url);
   await fetchRef(git, ref);
+  await refuseOtherCommit(checkout, checksum);
   const update = ['submodule', '--quiet', 'update', '--init', '--recursive'];
-  await firstToWork([async () => await git(...update, '--depth', '1'), async () => await git(...update)]);
-  const root = await folderIn(checkout, folder);
-  const file = join(how.folder, 'checkout.tar');
-  await engine.archives.packLayer(root, [], file, 'none');
-  return createReadStream(file);
+  if (submodules)
+    await firstToWork([async () => await git(...update, '--depth', '1'), async () => await git(...update)]);
+  return await folderIn(checkout, folder);
+}
+
+/** The checkout is of a commit, whose id git keeps in this file. */
+async function refuseOtherCommit(checkout: string, checksum: string): Promise<void> {
+  if (checksum === '') return;
+  const commit = (await readFile(join(checkout, '.git/HEAD'), 'utf8')).trim();
+  if (commit.startsWith(checksum)) return;
+  throw new EngineError('invalid', `expected checksum to match ${checksum}, got ${commit}`);
 }
 
 /** Checks out a ref. A plain web server has no shallow copies, and may lack the file that names the default branch. */
@@ -60,17 +76,6 @@ async function firstToWork(attempts: readonly (() => Promise<void>)[]): Promise<
       if (!(error instanceof EngineError) || index === attempts.length - 1) throw error;
     }
   }
-}
-
-function addressOf(remote: string): { url: string; ref: string; folder: string } {
-  const [address = '', fragment = ''] = remote.split(/#(.*)/s, 2);
-  const [ref = '', folder = ''] = fragment.split(/:(.*)/s, 2);
-  if (address.startsWith('git@')) {
-    throw new EngineError('invalid', `unable to clone ${address}: only http, https and git are supported`);
-  }
-  // The name must not be read as an option of git.
-  if (ref.startsWith('-')) throw new EngineError('invalid', `invalid refspec: ${ref}`);
-  return { url: address.startsWith('github.com/') ? `https://${address}` : address, ref: ref || 'HEAD', folder };
 }
 
 /** A folder of the checkout; links that lead out of it are refused. */

@@ -2,12 +2,14 @@ import { createReadStream } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import type { Dialect } from '../../buildfile/dialect.ts';
 import { MAX_FILE_BYTES } from '../../buildfile/limits.ts';
 import type { Engine } from '../../engine.ts';
 import { addressOf, fetchFile } from '../../images/import/fetch.ts';
 import type { Report } from '../../images/progress.ts';
 import { compressionOf } from '../../layers/threads/compression.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { gitAddress } from './git-address.ts';
 import { gitArchive } from './git.ts';
 
 type Needs = Pick<Engine, 'archives'>;
@@ -19,8 +21,14 @@ type RemoteContext = Readonly<{ archive: AsyncIterable<Uint8Array> } | { text: s
 const TYPES = /^(?:application\/(?:(?:x-)?tar|octet-stream|(?:x-)?(?:gzip|bzip2?|xz|zstd))|text\/plain)\s*(?:;|$)/i;
 
 /** A Git repository or a file of a web server. Throws `invalid` for anything else. */
-export async function remoteContext(engine: Needs, remote: string, how: How): Promise<RemoteContext> {
-  if (isGit(remote)) return { archive: await gitArchive(engine, remote, how) };
+export async function remoteContext(
+  engine: Needs,
+  remote: string,
+  how: How,
+  dialect: Dialect = 'classic',
+): Promise<RemoteContext> {
+  const repository = gitAddress(remote, dialect);
+  if (repository !== undefined) return { archive: await gitArchive(engine, repository, how) };
   if (!/^https?:\/\//i.test(remote)) {
     throw new EngineError('invalid', `remoteURL (${remote}) could not be recognized as URL`);
   }
@@ -38,10 +46,6 @@ export async function remoteContext(engine: Needs, remote: string, how: How): Pr
   if (sizeBytes > MAX_FILE_BYTES)
     throw new EngineError('invalid', `${addressOf(url)} is neither an archive nor a Buildfile`);
   return { text: await readFile(file, 'utf8') };
-}
-
-function isGit(remote: string): boolean {
-  return /^https?:\/\/[^#]*\.git(?:#|$)/i.test(remote) || /^(?:git:\/\/|github\.com\/|git@)/.test(remote);
 }
 
 async function isArchive(path: string): Promise<boolean> {

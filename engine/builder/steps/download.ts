@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { mkdir, stat, utimes } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 
+import type { Copy } from '../../buildfile/instruction.ts';
 import type { SourceFound } from '../../copies/transfer/sources.ts';
 import { fetchFile } from '../../images/import/fetch.ts';
 import { EngineError } from '../../lib/errors.ts';
@@ -17,33 +18,39 @@ const UNNAMED = '__unnamed__';
 const MAX_NAME_BYTES = 255;
 const MAX_SHOWN_LENGTH = 200;
 
-/** A file of a web server, under the last part of its address, in a folder of its own. It is never extracted. */
+/** A file of a web server, under the last part of its address, in a folder of its own. Only `--unpack` extracts it. */
 export async function downloaded(
-  { engine, folder, signal }: Build,
+  { engine, folder, signal, plan: { dialect } }: Build,
   output: StageOutput,
   url: string,
-  destination: string,
+  { destination, checksum, unpacks = false }: Copy,
 ): Promise<Downloaded> {
   const root = join(folder, shortId(newId()));
   const fromAddress = nameInAddress(url);
   await mkdir(root, { mode: 0o755 });
   const { body, headers } = await fetchFile(url, { signal });
   const name = fromAddress ?? nameInHeaders(url, headers);
-  if (name === undefined && destination.endsWith('/')) {
+  if (name === undefined && destination.endsWith('/') && dialect === 'classic') {
     throw new EngineError('invalid', `cannot determine filename for source ${url}`);
   }
   const file = join(root, name ?? UNNAMED);
-  await engine.archives.receive(body, file);
+  const { digest } = await engine.archives.receive(body, file);
+  refuseOtherDigest(digest, checksum);
   output.note('\n');
   const modified = Date.parse(headers['last-modified'] ?? '');
   await utimes(file, 0, Number.isNaN(modified) ? 0 : modified / 1000);
   if (!(await stat(file)).isFile()) throw new EngineError('failed', `${url} is not a file`);
-  const found = await engine.copies.findSources(root, ['*']); // its name may be like a pattern
+  const found = await engine.copies.findSources(root, { words: ['*'], dialect }); // its name may be like a pattern
   return {
     root: async () => await Promise.resolve(root),
     found: found.map(({ path, sum }) => ({ path, sum: sum.replace(/^file:/, '') })),
-    extracts: false,
+    extracts: unpacks,
   };
+}
+
+function refuseOtherDigest(digest: string, checksum: string): void {
+  if (checksum === '' || digest === checksum) return;
+  throw new EngineError('invalid', `digest mismatch ${digest}: ${checksum}`);
 }
 
 /** Throws `invalid` for an address, or a name in it, that is none. */

@@ -21,6 +21,8 @@ type Mounts = Readonly<{
   places: readonly string[];
   /** The sources that the step depends on, for the cache. */
   sums: readonly string[];
+  /** Variables with secrets, `NAME=value`, which only the process of the step has. */
+  env: readonly string[];
   /** To be called when the step has to be done; it may wait for a cache that is locked. */
   prepare: () => Promise<Spec[]>;
 }>;
@@ -34,10 +36,18 @@ export async function runMounts(
   const mounts: OneMount[] = [];
   const places: string[] = [];
   const sums: string[] = [];
-  for (const option of options) {
+  const env: string[] = [];
+  for (const written of options) {
+    const option = written.type === 'secret' ? completeSecret(written) : written;
+    if (option.env !== undefined) {
+      const content = await secretOf(state, option);
+      if (content !== undefined) env.push(`${option.env}=${content.toString()}`);
+      if (option.target === '') continue;
+    }
     const target = option.target.startsWith('/')
       ? option.target
       : posix.join('/', state.config.WorkingDir, option.target);
+    if (target === '/') throw new EngineError('invalid', `invalid mount target "${target}"`);
     const mount = await mountOf(state, option, target, resources);
     if (mount === undefined) continue;
     mounts.push(mount);
@@ -51,7 +61,20 @@ export async function runMounts(
     for (const { make } of mounts) specs.push(await make());
     return specs;
   };
-  return { places, sums, prepare };
+  return { places, sums, env, prepare };
+}
+
+/** The default of its id is the last part of its path; the default of its path is below /run/secrets. */
+function completeSecret(option: MountOption): MountOption {
+  const id = option.source || option.id || posix.basename(option.target);
+  const place = option.env === undefined ? `/run/secrets/${posix.basename(id)}` : '';
+  return { ...option, id, target: option.target || place };
+}
+
+async function secretOf({ build }: StageState, { id, isRequired }: MountOption): Promise<Buffer | undefined> {
+  const content = await build.options.secrets.get(id);
+  if (content === undefined && isRequired) throw new EngineError('invalid', `secret ${id}: not found`);
+  return content;
 }
 
 type OneMount = Readonly<{ sum: string; make: () => Promise<Spec> }>;
@@ -66,12 +89,14 @@ async function mountOf(
     case 'tmpfs': {
       const size = option.sizeBytes === undefined ? {} : { TmpfsOptions: { SizeBytes: option.sizeBytes } };
       // oxlint-disable-next-line require-await -- the other kinds have to wait
-      return { sum: '', make: async () => ({ Type: 'tmpfs', Target: target, ...size }) };
+      return { sum: '', make: async () => ({ Type: 'tmpfs', Target: target, ReadOnly: option.isReadOnly, ...size }) };
     }
     case 'cache':
       return { sum: '', make: async () => await cacheFolder(state, option, target, resources) };
     case 'secret':
       return await secretMount(state, option, target, resources);
+    case 'ssh':
+      throw new EngineError('notImplemented', 'RUN --mount=type=ssh is not implemented yet');
     case 'bind':
       return await boundFiles(state, option, target, resources);
   }
@@ -83,21 +108,19 @@ function bind(source: string, target: string, isReadOnly: boolean): Spec {
 
 /** A missing secret is left out unless it is required. Its content does not count for the cache, as in BuildKit. */
 async function secretMount(
-  { build }: StageState,
-  { id, isRequired, uid, gid, mode = 0o400 }: MountOption,
+  state: StageState,
+  option: MountOption,
   target: string,
   resources: AsyncDisposableStack,
 ): Promise<OneMount | undefined> {
-  const content = await build.options.secrets.get(id);
-  if (content !== undefined) {
-    const make = async (): Promise<Spec> => {
-      const { path } = resources.use(await secretFile(build.engine, content, { uid, gid, mode }));
-      return bind(path, target, true);
-    };
-    return { sum: '', make };
-  }
-  if (!isRequired) return undefined;
-  throw new EngineError('invalid', `secret ${id}: not found`);
+  const content = await secretOf(state, option);
+  if (content === undefined) return undefined;
+  const { uid = 0, gid = 0, mode = 0o400 } = option;
+  const make = async (): Promise<Spec> => {
+    const { path } = resources.use(await secretFile(state.build.engine, content, { uid, gid, mode }));
+    return bind(path, target, true);
+  };
+  return { sum: '', make };
 }
 
 /** In one order for all steps, so that no two of them wait for each other. */
@@ -122,9 +145,9 @@ async function cacheFolder(
   target: string,
   resources: AsyncDisposableStack,
 ): Promise<Spec> {
-  const owner = { uid: option.uid, gid: option.gid, mode: option.mode ?? 0o755 };
+  const owner = { uid: option.uid ?? 0, gid: option.gid ?? 0, mode: option.mode ?? 0o755 };
   const id = cacheId(option, config.WorkingDir);
-  const { path } = resources.use(await build.engine.runCaches.take(id, owner, option.sharing));
+  const { path } = resources.use(await build.engine.runCaches.take(id, owner, option.sharing ?? 'shared'));
   return bind(path, target, option.isReadOnly);
 }
 
@@ -137,6 +160,7 @@ async function boundFiles(
   const { build } = state;
   const { isReadOnly } = option;
   const inner = posix.join('/', option.source);
+  const wanted = { words: [inner], dialect: build.plan.dialect };
   if (option.from !== '') {
     const image = await build.imageFrom(option.from, state);
     let mounted: Promise<string> | undefined;
@@ -144,8 +168,8 @@ async function boundFiles(
       mounted ??= imageRoot(build.engine, image.id).then((each) => resources.use(each).path);
       return await mounted;
     };
-    const compute = async (): Promise<SourceFound[]> => await build.engine.copies.findSources(await root(), [inner]);
-    await build.engine.imageSums.find(image.id, [inner], compute);
+    const compute = async (): Promise<SourceFound[]> => await build.engine.copies.findSources(await root(), wanted);
+    await build.engine.imageSums.find(image.id, wanted, compute);
     const make = async (): Promise<Spec> => {
       const { path } = resources.use(boundPlace(build.folder, await root(), inner));
       return bind(path, target, isReadOnly);
@@ -154,7 +178,7 @@ async function boundFiles(
   }
   const context = await build.context();
   if (context === undefined) throw new EngineError('invalid', 'missing build context');
-  const found = await runInSlices(findSourcesInSteps(context.tree, [inner]), build.signal);
+  const found = await runInSlices(findSourcesInSteps(context.tree, wanted), build.signal);
   const make = async (): Promise<Spec> => {
     await context.extract();
     // A step's changes are gone after it, as in BuildKit: other steps get the context as it came.

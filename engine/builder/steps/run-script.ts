@@ -8,7 +8,7 @@ import { newId, shortId } from '../../lib/ids.ts';
 import type { Build } from '../build.ts';
 
 /**
- * The words to run, with here-documents: a single one is a script, for the shell or for the program behind its `#!`;
+ * The words to run, with here-documents: a single one is a script, for the shell which starts the program behind its `#!`;
  * others become part of the command, for the shell.
  */
 export async function runScript(
@@ -23,7 +23,8 @@ export async function runScript(
   const text = command.words[0]!;
   const alone = heredocOf(text.trim(), build.plan.escape);
   if (alone === undefined) {
-    const whole = heredocs.reduce((script, { name, content }) => `${script}\n${content}${name}`, text);
+    // The shell itself takes the tabs away.
+    const whole = heredocs.reduce((script, { name, written }) => `${script}\n${written}${name}`, text);
     return { words: [...shell, whole], binds: [] };
   }
   if (!first.content.startsWith('#!')) return { words: [...shell, first.content], binds: [] };
@@ -32,5 +33,5 @@ export async function runScript(
   await writeFile(file, first.content);
   await chmod(file, 0o755); // regardless of the umask: the step's user runs it
   const place = `/dev/pipes/${first.name}`;
-  return { words: [place], binds: [`${file}:${place}:ro`] };
+  return { words: [...shell, place], binds: [`${file}:${place}:ro`] };
 }

@@ -44,7 +44,7 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
     ...config,
     Image: imageOf(state, resources),
     Cmd: words,
-    Env: [...(config.Env ?? []), ...visible],
+    Env: [...(config.Env ?? []), ...visible, ...mounts.env],
     Entrypoint: words.length > 0 ? [''] : (config.Entrypoint ?? undefined), // `RUN []` is the command of the image so far, as in dockerd
     Healthcheck: { Test: ['NONE'] },
     HostConfig: {

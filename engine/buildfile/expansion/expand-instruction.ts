@@ -1,3 +1,4 @@
+import { buildkitMount } from '../buildkit/mount.ts';
 import type { Pair, Step } from '../instruction.ts';
 
 type Expand = (word: string) => string;
@@ -16,18 +17,22 @@ export function expandStep(step: Step, expand: Expand): Step {
         ...step,
         chown: expand(step.chown),
         chmod: expand(step.chmod),
+        checksum: expand(step.checksum),
         sources: step.sources.map(expand),
         destination: expand(step.destination),
       };
     case 'run':
       return {
         ...step,
-        mounts: step.mounts.map((mount) => ({
-          ...mount,
-          target: expand(mount.target),
-          source: expand(mount.source),
-          id: expand(mount.id),
-        })),
+        mounts:
+          step.mountTexts.length > 0
+            ? step.mountTexts.map((text) => buildkitMount(text, expand))
+            : step.mounts.map((mount) => ({
+                ...mount,
+                target: expand(mount.target),
+                source: expand(mount.source),
+                id: expand(mount.id),
+              })),
       };
     case 'workdir':
       return { ...step, path: expand(step.path) };

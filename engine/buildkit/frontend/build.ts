@@ -1,7 +1,8 @@
 import { planIn } from '../../builder/build-request.ts';
 import { Build } from '../../builder/build.ts';
 import { buildFolder } from '../../builder/context/context.ts';
-import { InstructionError, type Plan } from '../../buildfile/stages.ts';
+import { LocatedError } from '../../buildfile/located-error.ts';
+import type { Plan } from '../../buildfile/stages.ts';
 import type { Engine } from '../../engine.ts';
 import type { Image } from '../../images/store.ts';
 import { EngineError } from '../../lib/errors.ts';
@@ -11,6 +12,7 @@ import { StageVertexes } from '../progress/stage-vertexes.ts';
 import { statusAt } from './errors.ts';
 import { inputOf, type Input, type Request } from './input.ts';
 import { optionsOf } from './options.ts';
+import { refuseOtherSyntax } from './syntax.ts';
 
 /** Builds what a client asks the frontend `dockerfile.v0` for. Throws `GrpcError`, with the place in the Buildfile. */
 export async function buildForSession(engine: Engine, request: Request): Promise<Image> {
@@ -20,7 +22,7 @@ export async function buildForSession(engine: Engine, request: Request): Promise
   const options = optionsOf(attributes, session, signal);
   await using folder = await buildFolder(engine);
   const input = await inputOf(engine, request, options.file, folder.path);
-  const plan = await planOf(input, signal);
+  const plan = await planOf(input, request);
   let output: StageVertexes | undefined;
   try {
     const build = new Build(engine, {
@@ -41,12 +43,13 @@ export async function buildForSession(engine: Engine, request: Request): Promise
 }
 
 /** Throws `GrpcError`, with the line. */
-async function planOf({ name, text }: Input, signal: AbortSignal): Promise<Plan> {
+async function planOf({ name, text }: Input, { attributes, signal }: Request): Promise<Plan> {
   try {
-    return await planIn(name, text, signal);
+    refuseOtherSyntax(text, attributes);
+    return await planIn(name, text, signal, 'buildkit');
   } catch (error) {
-    if (!(error instanceof InstructionError)) throw error;
-    throw statusAt(error, { name, text, instruction: { number: error.number, end: error.number } });
+    if (!(error instanceof LocatedError)) throw error;
+    throw statusAt(error, { name, text, instruction: error });
   }
 }
 

@@ -45,7 +45,9 @@ async function remoteInput(
     const [, upload] = UPLOAD.exec(address) ?? [];
     const how = { folder: path, report: vertex.report, signal };
     const remote =
-      upload === undefined ? await remoteContext(engine, address, how) : { archive: session.upload(upload, signal) };
+      upload === undefined
+        ? await remoteContext(engine, address, how, 'buildkit')
+        : { archive: session.upload(upload, signal) };
     if ('text' in remote) {
       return { name: 'Dockerfile', text: remote.text, context: async () => await Promise.resolve(undefined) };
     }

@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto';
 
 import { hasWildcards, parseGlob, PatternError, type Glob, type Places } from '@gantry/template/glob.ts';
 
+import type { Dialect } from '../../buildfile/dialect.ts';
 import { sortInSteps } from '../../lib/concurrency/sort-in-steps.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { Chosen } from './chosen.ts';
 import { SumList } from './sum-list.ts';
 
 /** Files to copy from: the context of a build, or the root of an image. Paths are relative, without `.` and `..`. */
@@ -16,12 +18,30 @@ export type SourceTree = Readonly<{
   entriesIn: (folder: string) => Iterable<SourceEntry>;
   /** The beginning of the error for a missing path. */
   missing: string;
+  /** A name for errors. */
+  name: string;
 }>;
 
 export type SourceEntry = Readonly<{ name: string; isFolder: boolean }>;
 
+/** Sources of a COPY as written. */
+export type SourcesWanted = Readonly<{
+  words: readonly string[];
+  /** BuildKit takes patterns that match nothing, and paths with `..` as those at the top. */
+  dialect: Dialect;
+  /** Patterns of files in copied folders that are left out. */
+  excluded?: readonly string[];
+  /** The files are copied with the folders above them, from `/./` on. */
+  keepsParents?: boolean;
+}>;
+
 /** One thing to copy, and the checksum that stands for it in the history. */
-export type SourceFound = Readonly<{ path: string; sum: string }>;
+export type SourceFound = Readonly<{
+  path: string;
+  sum: string;
+  /** The pattern of files in the folder that are copied; all are without it. */
+  included?: string;
+}>;
 
 const MAX_SOURCES = 100_000;
 /** All of their paths together, in letters. */
@@ -29,20 +49,31 @@ const MAX_PATHS_LENGTH = 8 * 1024 * 1024;
 const MAX_DEPTH = 2000;
 
 /** The files of the sources of a COPY, in steps. Throws `invalid`. */
-export function* findSourcesInSteps(tree: SourceTree, sources: readonly string[]): Generator<void, SourceFound[]> {
+export function* findSourcesInSteps(tree: SourceTree, wanted: SourcesWanted): Generator<void, SourceFound[]> {
+  const { words, dialect, excluded = [], keepsParents = false } = wanted;
+  const isClassic = dialect === 'classic';
   const found: SourceFound[] = [];
-  for (const source of sources) {
+  for (const word of words) {
     yield;
-    if (leadsOut(source)) {
-      throw new EngineError('invalid', `forbidden path outside the build context: ${source} ()`);
+    if (isClassic && leadsOut(word)) {
+      throw new EngineError('invalid', `forbidden path outside the build context: ${word} ()`);
     }
-    const path = source.replace(/^\//, '').replace(/^\.\//, '');
-    if (!hasWildcards(path)) found.push(yield* findOne(tree, cleaned(path), path));
-    else for (const each of yield* matchesIn(tree, path)) found.push(yield* findOne(tree, each));
+    const { source, included } = keepsParents ? withPivot(word) : { source: word };
+    const path = isClassic ? source.replace(/^\//, '').replace(/^\.\//, '') : cleaned(source);
+    const how = { isClassic, included, excluded };
+    if (!hasWildcards(path)) found.push(yield* findOne(tree, cleaned(path), how, path));
+    else for (const each of yield* matchesIn(tree, path)) found.push(yield* findOne(tree, each, how));
     refuseMany(found.length, 0);
   }
-  if (found.length === 0) throw new EngineError('invalid', 'no source files were specified');
+  if (found.length === 0 && isClassic) throw new EngineError('invalid', 'no source files were specified');
   return found;
+}
+
+/** `a/./b`: `b` is copied with its folders below `a`; all folders are without a pivot. */
+function withPivot(word: string): { source: string; included: string } {
+  const pivot = word.indexOf('/./');
+  if (pivot < 0) return { source: '/', included: cleaned(word) };
+  return { source: word.slice(0, pivot), included: cleaned(word.slice(pivot + '/./'.length)) };
 }
 
 /** The paths that a pattern matches, each folder before its content. */
@@ -86,19 +117,18 @@ function globOf(pattern: string): Glob {
   }
 }
 
-/** Calls `visit` with each path below a folder. */
+/** Calls `visit` with each path below a folder; it returns whether those below the path are visited. */
 function* visitBelow(
   tree: SourceTree,
   folder: string,
-  visit: (path: string) => void,
+  visit: (path: string, isFolder: boolean) => boolean,
   depth = 0,
 ): Generator<void, void> {
   refuseDeep(depth);
   for (const { name, isFolder } of tree.entriesIn(folder)) {
     yield;
     const path = folder === '' ? name : `${folder}/${name}`;
-    visit(path);
-    if (isFolder) yield* visitBelow(tree, path, visit, depth + 1);
+    if (visit(path, isFolder) && isFolder) yield* visitBelow(tree, path, visit, depth + 1);
   }
 }
 
@@ -127,18 +157,36 @@ function cleaned(path: string): string {
   return parts.join('/');
 }
 
-function* findOne(tree: SourceTree, path: string, written = path): Generator<void, SourceFound> {
+type How = Readonly<{ isClassic: boolean; included: string | undefined; excluded: readonly string[] }>;
+
+function* findOne(tree: SourceTree, path: string, how: How, written = path): Generator<void, SourceFound> {
+  const { isClassic, included, excluded } = how;
   const target = tree.resolve(path);
-  if (target === undefined) throw new EngineError('invalid', `${tree.missing}stat ${written}: file does not exist`);
-  if (!target.isFolder) return { path, sum: `file:${tree.sumOf(target.path) ?? path}` };
+  if (target === undefined) throw missing(tree, written, isClassic);
+  const chosen = included === undefined && excluded.length === 0 ? undefined : new Chosen({ included, excluded });
+  const more = included === undefined ? {} : { included };
+  if (!target.isFolder) return { path, sum: `file:${tree.sumOf(target.path) ?? path}`, ...more };
   const sums = new SumList();
+  const skipped = target.path === '' ? 0 : target.path.length + 1;
   const add = (each: string): void => {
     const end = tree.resolve(each)?.path ?? each;
     sums.add(tree.sumOf(end) ?? each);
   };
   if (target.path !== '') add(target.path);
-  yield* visitBelow(tree, target.path, add);
-  return { path, sum: `dir:${yield* sums.digest()}` };
+  yield* visitBelow(tree, target.path, (each, isFolder) => {
+    const inner = each.slice(skipped);
+    if (chosen === undefined || chosen.includes(inner)) add(each);
+    return !isFolder || chosen === undefined || chosen.includes(inner) || chosen.mayHold(inner);
+  });
+  return { path, sum: `dir:${yield* sums.digest()}`, ...more };
+}
+
+function missing(tree: SourceTree, path: string, isClassic: boolean): EngineError {
+  if (isClassic) return new EngineError('invalid', `${tree.missing}stat ${path}: file does not exist`);
+  return new EngineError(
+    'invalid',
+    `failed to compute cache key: failed to calculate checksum of ref ${tree.name}: ${JSON.stringify(`/${path}`)}: not found`,
+  );
 }
 
 function leadsOut(path: string): boolean {

@@ -1,30 +1,37 @@
 import { closeSync, fstatSync, readSync } from 'node:fs';
 
 import { holdAt, openHeld, setOwnerAndMode } from '../../host/files/held-files.ts';
-import { holdInRoot, mkdirAt, readable, type BytePath } from '../../host/files/openat.ts';
-import { pack } from '../../layers/pack/pack.ts';
+import { holdInRoot, mkdirAt, readable, setTimesAt, type BytePath } from '../../host/files/openat.ts';
+import { pack, type Choice } from '../../layers/pack/pack.ts';
 import type { TarEntry } from '../../layers/tar/tar-header.ts';
 import { TarReader, type TarSink } from '../../layers/tar/tar-reader.ts';
 import { decompressed } from '../../layers/threads/compression.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
+import { changedMode, type ModeChange } from '../../lib/notations/file-mode.ts';
 import { innerPathOf } from '../paths.ts';
 import { Placer } from '../place.ts';
 import type { View } from '../view.ts';
+import { Chosen } from './chosen.ts';
+import type { SourceFound } from './sources.ts';
 
 /** A copy of files of one root into another, as by COPY and ADD. */
 export type Transfer = Readonly<{
   /** Path of the root to copy from, for this process: a context or an image's mounted root. */
   from: string;
-  /** A path in that root; links are followed, also at the end. */
-  paths: readonly string[];
+  /** Paths in that root; links are followed, also at the end. */
+  paths: readonly Pick<SourceFound, 'path' | 'included'>[];
+  /** Patterns of files in copied folders that are left out. */
+  excluded?: readonly string[];
   /** Absolute. With a slash at its end it is a folder. */
   destination: string;
   /** Archives are extracted. */
   extracts: boolean;
   /** The owner of all files and of folders created on the way; without it, the files keep theirs. */
   owner?: Readonly<{ uid: number; gid: number }>;
-  /** Mode of everything that is copied. */
-  mode?: number;
+  /** Permissions of everything that is copied. */
+  mode?: ModeChange;
+  /** As in BuildKit: a copied folder gives its time to the destination, and nothing replaces another kind of file. */
+  isBuildkit?: boolean;
 }>;
 
 const LIMITS = { bytes: 2 ** 46, entries: 2 ** 28 };
@@ -36,10 +43,10 @@ type Pause = () => Promise<void>;
 
 /** Copies within this thread. Throws `invalid` for a damaged archive. */
 export async function transfer(source: View, target: View, work: Transfer, pause: Pause): Promise<void> {
-  for (const path of work.paths) {
+  for (const { path, included } of work.paths) {
     const held = holdInRoot(source.root, bytesOf(path));
     try {
-      if (fstatSync(held).isDirectory()) await copyFolder(held, target, work, pause);
+      if (fstatSync(held).isDirectory()) await copyFolder(held, target, { ...work, included }, pause);
       else if (!(work.extracts && (await extractArchive(held, target, work, pause))))
         await copyFile({ held, path }, target, work, pause);
     } finally {
@@ -91,19 +98,47 @@ function notFolder(parts: readonly BytePath[]): EngineError {
 async function copyFolder(
   held: number,
   target: View,
-  { destination, owner, mode }: Transfer,
+  work: Transfer & { included: string | undefined },
   pause: Pause,
 ): Promise<void> {
+  const { destination, owner, mode, included, excluded = [], isBuildkit = false } = work;
   // Folders on the way belong to root, as in docker.
   makeFolder(target, `${destination}/..`);
   makeFolder(target, destination, owner);
-  await place({ held, name: undefined }, target, { path: destination, owner, mode }, pause);
+  const choice = included === undefined && excluded.length === 0 ? undefined : choiceOf({ included, excluded });
+  await place(
+    { held, name: undefined },
+    target,
+    { path: destination, owner, mode, choice, keepsKinds: isBuildkit },
+    pause,
+  );
+  if (isBuildkit) setFolderTime(held, target, destination);
+}
+
+function choiceOf(patterns: ConstructorParameters<typeof Chosen>[0]): Choice {
+  const chosen = new Chosen(patterns);
+  return { includes: (path) => chosen.includes(readable(path)), mayHold: (path) => chosen.mayHold(readable(path)) };
+}
+
+/** The root keeps its time: layers have no entry for it. */
+function setFolderTime(held: number, target: View, destination: string): void {
+  const parts = target.endOf(innerPathOf(destination).parts);
+  const name = parts.at(-1);
+  if (name === undefined) return;
+  const { mtimeNs } = fstatSync(held, { bigint: true });
+  const above = holdInRoot(target.root, parts.slice(0, -1).join('/'));
+  try {
+    const time = { seconds: Number(mtimeNs / 1_000_000_000n), nanoseconds: Number(mtimeNs % 1_000_000_000n) };
+    setTimesAt(above, name, time);
+  } finally {
+    closeSync(above);
+  }
 }
 
 async function copyFile(
   { held, path }: { held: number; path: string },
   target: View,
-  { destination, owner, mode }: Transfer,
+  { destination, owner, mode, isBuildkit = false }: Transfer,
   pause: Pause,
 ): Promise<void> {
   const { parts } = innerPathOf(destination);
@@ -119,23 +154,30 @@ async function copyFile(
   const end = isInside ? undefined : target.endOf(parts);
   const where = end === undefined ? parent : `/${readable(end.slice(0, -1).join('/'))}`;
   const source = { held, name: end === undefined ? name : end.at(-1) };
-  await place(source, target, { path: where, owner, mode }, pause);
+  await place(source, target, { path: where, owner, mode, keepsKinds: isBuildkit }, pause);
 }
 
-type Where = Readonly<{ path: string; owner: Transfer['owner'] | undefined; mode: number | undefined }>;
+type Where = Readonly<{
+  path: string;
+  owner: Transfer['owner'] | undefined;
+  mode: ModeChange | undefined;
+  choice?: Choice | undefined;
+  /** No file replaces a folder, and no folder a file. */
+  keepsKinds: boolean;
+}>;
 
 async function place(
   source: { held: number; name: BytePath | undefined },
   target: View,
-  { path, owner, mode }: Where,
+  { path, owner, mode, choice, keepsKinds }: Where,
   pause: Pause,
 ): Promise<void> {
-  const options = { path, keepsKinds: false, ...(owner !== undefined && { owner }) };
+  const options = { path, keepsKinds, ...(owner !== undefined && { owner }) };
   using placer = new Placer(target.root, options);
   const sink = mode === undefined ? placer : withMode(placer, mode);
   const reader = new TarReader(sink, LIMITS);
   const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES); // read before the next chunk is asked for
-  for (const chunk of pack(source, () => buffer)) {
+  for (const chunk of pack(source, () => buffer, { choice })) {
     reader.push(chunk);
     await pause();
   }
@@ -143,9 +185,10 @@ async function place(
   placer.complete();
 }
 
-function withMode(placer: Placer, mode: number): TarSink {
+function withMode(placer: Placer, change: ModeChange): TarSink {
   return {
-    begin: (entry: TarEntry) => placer.begin({ ...entry, mode }),
+    begin: (entry: TarEntry) =>
+      placer.begin({ ...entry, mode: changedMode(change, entry.mode, entry.type === 'directory') }),
     data: (chunk, position) => placer.data(chunk, position),
     finish: () => placer.finish(),
   };

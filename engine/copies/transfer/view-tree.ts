@@ -26,6 +26,7 @@ export function viewTree(view: View): SourceTree {
   const { root } = view;
   return {
     missing: '',
+    name: 'image',
     resolve(path) {
       const end = endIfThere(view, path);
       const held = end === undefined ? undefined : holdIfThere(root, end);

@@ -12,6 +12,14 @@ import { entryHeader, type NewEntry } from './tar-entry.ts';
 /** The root of an archive: a held entry, and its name; a folder without a name is packed without its own entry. */
 type PackRoot = Readonly<{ held: number; name: BytePath | undefined }>;
 
+/** A choice of entries by their paths in the archive. Folders of chosen ones are packed as well. */
+export type Choice = Readonly<{
+  includes: (path: BytePath) => boolean;
+  /** Whether a folder that is left out may have chosen entries in it. */
+  mayHold: (path: BytePath) => boolean;
+}>;
+type How = Readonly<{ rules?: Rules | undefined; choice?: Choice | undefined }>;
+
 /** Each folder on the way down is held by a descriptor. A path of 9,900 bytes has 900; real trees are not deeper. */
 const DEEPEST = 2000;
 /**
@@ -39,8 +47,8 @@ const TYPES: Readonly<Record<number, EntryType>> = {
  *
  * With `rules` the tree is a writable layer, and the archive that of an image's layer.
  */
-export function* pack(root: PackRoot, fresh: () => Buffer, rules?: Rules): Generator<Buffer> {
-  const packer = new Packer(fresh, rules);
+export function* pack(root: PackRoot, fresh: () => Buffer, how: How = {}): Generator<Buffer> {
+  const packer = new Packer(fresh, how);
   yield* packer.entry(root.held, root.name, 0);
   yield* packer.write(TAR_END);
   yield* packer.rest();
@@ -50,14 +58,16 @@ class Packer {
   readonly #fresh: () => Buffer;
   readonly #seen = new Map<string, BytePath>();
   readonly #rules: Rules | undefined;
+  readonly #choice: Choice | undefined;
   /** Headers of folders that are only written with their content. */
   readonly #waiting: Buffer[] = [];
   #chunk: Buffer;
   #used = 0;
 
-  constructor(fresh: () => Buffer, rules: Rules | undefined) {
+  constructor(fresh: () => Buffer, { rules, choice }: How) {
     this.#fresh = fresh;
     this.#rules = rules;
+    this.#choice = choice;
     this.#chunk = fresh();
   }
 
@@ -66,7 +76,7 @@ class Packer {
     const type = TYPES[stat.mode & 0o170000];
     if (type === undefined) return; // a socket has no form in an archive
     if (type === 'directory') yield* this.#folder(held, name, stat, depth);
-    else if (name === undefined) return;
+    else if (name === undefined || this.#choice?.includes(name) === false) return;
     else if (this.#rules !== undefined && isWhiteout(stat)) yield* this.#header(whiteout(name, stat));
     else if (this.#rules?.isOwnFile(name, stat) !== true) yield* this.#other(held, name, type, stat);
   }
@@ -100,7 +110,9 @@ class Packer {
     if (depth > DEEPEST) throw new EngineError('failed', `there are more than ${DEEPEST} folders in each other`);
     const inside = name === undefined || name.endsWith('/') ? (name ?? '') : `${name}/`;
     const entry: NewEntry = { ...common(held, stat), path: inside, type: 'directory' };
-    const waits = name !== undefined && this.#rules?.isOwnFolder(name, stat) === true;
+    const isLeftOut = name !== undefined && this.#choice?.includes(name) === false;
+    if (isLeftOut && !this.#choice.mayHold(name)) return;
+    const waits = isLeftOut || (name !== undefined && this.#rules?.isOwnFolder(name, stat) === true);
     const waiting = this.#waiting.length;
     if (waits) this.#waiting.push(entryHeader(entry));
     else if (name !== undefined) yield* this.#header(entry);

@@ -16,7 +16,7 @@ export async function packLayer(work: Extract<Work, { kind: 'packLayer' }>): Pro
   const writer = held.use(new FileWriter(work.file));
   const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES); // written before the next chunk is asked for
   const rules = work.mountPoints === 'none' ? ALL : new LayerRules(work.lower, work.mountPoints);
-  for (const chunk of pack({ held: root, name: undefined }, () => buffer, rules)) {
+  for (const chunk of pack({ held: root, name: undefined }, () => buffer, { rules })) {
     writer.write(chunk, writer.sizeBytes);
     await setImmediate(); // yields to other work of this thread
   }
