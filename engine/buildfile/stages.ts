@@ -17,6 +17,7 @@ export type Plan = Readonly<{
   escape: string;
   dialect: Dialect;
   warnings: readonly string[];
+  file: ParsedFile;
 }>;
 
 /** Like `planInSteps`, at once. */
@@ -25,7 +26,8 @@ export function planOf(file: ParsedFile): Plan {
 }
 
 /** Reads all instructions before the first one is done, one a step. Throws `invalid`, with the line. */
-export function* planInSteps({ lines, escape, dialect, warnings }: ParsedFile): Generator<void, Plan> {
+export function* planInSteps(file: ParsedFile): Generator<void, Plan> {
+  const { lines, escape, dialect, warnings } = file;
   const globalArgs: Arg[] = [];
   const stages: { from: From; steps: Step[] }[] = [];
   for (const line of lines) {
@@ -39,7 +41,7 @@ export function* planInSteps({ lines, escape, dialect, warnings }: ParsedFile): 
     else if (instruction.kind === 'arg') globalArgs.push(instruction);
     else throw new LocatedError(line, 'no build stage in current context');
   }
-  return { globalArgs, stages, escape, dialect, warnings };
+  return { globalArgs, stages, escape, dialect, warnings, file };
 }
 
 /** An instruction that cannot be read. */

@@ -1,6 +1,7 @@
 import { planIn } from '../../builder/build-request.ts';
 import { Build } from '../../builder/build.ts';
 import { buildFolder } from '../../builder/context/context.ts';
+import type { BuildOptions } from '../../builder/options.ts';
 import { LocatedError } from '../../buildfile/located-error.ts';
 import type { Plan } from '../../buildfile/stages.ts';
 import type { Engine } from '../../engine.ts';
@@ -9,32 +10,58 @@ import { EngineError } from '../../lib/errors.ts';
 import { count } from '../../lib/measures.ts';
 import { finishedImage } from '../export/finished-image.ts';
 import { StageVertexes } from '../progress/stage-vertexes.ts';
+import { checkFile, linterOf } from './checks/check-file.ts';
 import { statusAt } from './errors.ts';
 import { inputOf, type Input, type Request } from './input.ts';
 import { optionsOf } from './options.ts';
+import { answerRequest, type Answer } from './requests.ts';
 import { refuseOtherSyntax } from './syntax.ts';
 
-/** Builds what a client asks the frontend `dockerfile.v0` for. Throws `GrpcError`, with the place in the Buildfile. */
-export async function buildForSession(engine: Engine, request: Request): Promise<Image> {
-  const { attributes, session, queue, signal } = request;
+type Result = Readonly<{ answer: Answer; image?: undefined } | { image: Image; answer?: undefined }>;
+
+/** Answers a request, or builds what a client asks the frontend `dockerfile.v0` for. Throws `GrpcError`, with the place. */
+export async function answerOrBuild(engine: Engine, request: Request): Promise<Result> {
+  const { attributes, session, signal } = request;
   refuseUnknown(attributes);
-  count('builds');
   const options = optionsOf(attributes, session, signal);
   await using folder = await buildFolder(engine);
   const input = await inputOf(engine, request, options.file, folder.path);
-  const plan = await planOf(input, request);
+  const id = attributes.get('requestid');
+  if (id === undefined) return { image: await build(engine, request, { options, input, folder: folder.path }) };
+  const plan = async (): Promise<Plan> => await readPlan(input, request);
+  return await located(input, async () => ({
+    answer: await answerRequest(engine, id, { plan, input, options, attributes }),
+  }));
+}
+
+/** Like `answerOrBuild`, for a client that wants an image. */
+export async function buildForSession(engine: Engine, request: Request): Promise<Image> {
+  const { image } = await answerOrBuild(engine, request);
+  if (image === undefined) throw new EngineError('invalid', 'a request has no image: ask for it by the bridge');
+  return image;
+}
+
+type Parts = Readonly<{ options: BuildOptions; input: Input; folder: string }>;
+
+async function build(engine: Engine, request: Request, { options, input, folder }: Parts): Promise<Image> {
+  const { attributes, queue, signal } = request;
+  count('builds');
+  const plan = await located(input, async () => {
+    const read = await readPlan(input, request);
+    await checkBefore(engine, { plan: read, input, options, attributes });
+    return read;
+  });
   let output: StageVertexes | undefined;
   try {
-    const build = new Build(engine, {
+    const { image, historyLines } = await new Build(engine, {
       options,
       plan,
       context: input.context,
-      folder: folder.path,
+      folder,
       output: (stages) => (output = new StageVertexes(queue, engine.clock, stages)),
       signal,
       wantsAux: false,
-    });
-    const { image, historyLines } = await build.run();
+    }).run();
     return finishedImage(engine, image, historyLines);
   } catch (error) {
     const { name, text } = input;
@@ -42,11 +69,25 @@ export async function buildForSession(engine: Engine, request: Request): Promise
   }
 }
 
-/** Throws `GrpcError`, with the line. */
-async function planOf({ name, text }: Input, { attributes, signal }: Request): Promise<Plan> {
+/** Tells the warnings of the checks, also those in front of a mistake that ends them. */
+async function checkBefore(engine: Engine, file: Parameters<typeof checkFile>[1]): Promise<void> {
+  const linter = linterOf(file);
   try {
-    refuseOtherSyntax(text, attributes);
-    return await planIn(name, text, signal, 'buildkit');
+    await checkFile(engine, file, linter, { allStages: false });
+  } finally {
+    for (const warning of linter.warnings) file.input.warn(warning);
+  }
+}
+
+async function readPlan({ text, name }: Input, { attributes, signal }: Request): Promise<Plan> {
+  refuseOtherSyntax(text, attributes);
+  return await planIn(name, text, signal, 'buildkit');
+}
+
+/** Failures with the lines of the file. Throws `GrpcError`. */
+async function located<T>({ name, text }: Input, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
   } catch (error) {
     if (!(error instanceof LocatedError)) throw error;
     throw statusAt(error, { name, text, instruction: error });
@@ -58,7 +99,6 @@ function refuseUnknown(attributes: ReadonlyMap<string, string>): void {
   for (const [key, value] of attributes) {
     if (key.startsWith('context:')) throw notYet(`the build context ${key.slice('context:'.length)}`);
     if (key === 'contextsubdir') throw notYet(`the folder ${value} of a context`);
-    if (key === 'requestid') throw notYet(`the request ${value}`);
   }
 }
 

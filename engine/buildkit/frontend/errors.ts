@@ -39,7 +39,7 @@ export function statusAt(failure: unknown, place: Place | undefined): GrpcError 
     : new GrpcError(status.code, status.message, detailsOf(place), { cause: failure });
 }
 
-/** A failure as clients of BuildKit know it. */
+/** A failure as clients of BuildKit know it. Its instruction, if it cannot be read, is named by its line. */
 export function textOf(failure: unknown): string {
   if (failure instanceof InstructionError) return `dockerfile parse error on line ${failure.number}: ${failure.reason}`;
   if (!(failure instanceof StepFailed)) return messageOf(failure);

@@ -7,6 +7,7 @@ import { Vertex } from '../progress/vertex.ts';
 import { archiveOf } from '../session/context-archive.ts';
 import { syncedFiles } from '../session/file-sync.ts';
 import type { Session } from '../session/session.ts';
+import type { Warning } from './checks/linter.ts';
 import { readIgnoreFile, readSource, type Source } from './source.ts';
 
 /** The address of an archive that the client itself sends: its standard input. */
@@ -20,7 +21,15 @@ export type Request = Readonly<{
 }>;
 
 /** The Buildfile, and its context, which is asked for when a step needs it. */
-export type Input = Readonly<{ name: string; text: string; context: () => Promise<BuildContext | undefined> }>;
+export type Input = Readonly<{
+  name: string;
+  text: string;
+  context: () => Promise<BuildContext | undefined>;
+  /** Patterns of files that are left out of the context. */
+  excluded: () => Promise<readonly string[]>;
+  /** Shows a warning of the checks. */
+  warn: (warning: Warning) => void;
+}>;
 
 /** From folders of the client, or from an address. `path`: the folder of the build. */
 export async function inputOf(engine: Engine, request: Request, file: string, path: string): Promise<Input> {
@@ -28,11 +37,13 @@ export async function inputOf(engine: Engine, request: Request, file: string, pa
   const address = attributes.get(attributes.get('contextkey') ?? 'context');
   if (address === undefined) {
     const source = await sourceOf(engine, request, file);
-    return { ...source, context: onceOnly(async () => await contextOf(engine, request, source, path)) };
+    const excluded = onceOnly(async () => source.excluded ?? (await ignoreFileOf(engine, request)));
+    return { ...source, excluded, context: onceOnly(async () => await contextOf(engine, request, excluded, path)) };
   }
   const remote = await remoteInput(engine, request, { address, file, path });
   if (!attributes.has('dockerfilekey')) return remote;
-  return { ...(await sourceOf(engine, request, file)), context: remote.context };
+  const source = await sourceOf(engine, request, file);
+  return { ...source, excluded: remote.excluded, context: remote.context };
 }
 
 async function remoteInput(
@@ -41,6 +52,7 @@ async function remoteInput(
   { address, file, path }: Readonly<{ address: string; file: string; path: string }>,
 ): Promise<Input> {
   const vertex = new Vertex(queue, engine.clock, '[internal] load remote build context');
+  const more = { excluded: async () => await Promise.resolve([]), warn: vertex.warnOf };
   return await vertex.run(async () => {
     const [, upload] = UPLOAD.exec(address) ?? [];
     const how = { folder: path, report: vertex.report, signal };
@@ -49,12 +61,12 @@ async function remoteInput(
         ? await remoteContext(engine, address, how, 'buildkit')
         : { archive: session.upload(upload, signal) };
     if ('text' in remote) {
-      return { name: 'Dockerfile', text: remote.text, context: async () => await Promise.resolve(undefined) };
+      return { ...more, name: 'Dockerfile', text: remote.text, context: async () => await Promise.resolve(undefined) };
     }
     const context = await BuildContext.receive(engine, remote.archive, path);
     const source = attributes.has('dockerfilekey') ? { name: '', text: '' } : await context.instructions(file);
     await context.applyIgnoreFile(signal);
-    return { ...source, context: async () => await Promise.resolve(context) };
+    return { ...more, ...source, context: async () => await Promise.resolve(context) };
   });
 }
 
@@ -62,11 +74,23 @@ async function sourceOf(
   { clock }: Engine,
   { attributes, session, queue, signal }: Request,
   file: string,
-): Promise<Source> {
+): Promise<Source & Pick<Input, 'warn'>> {
   const folder = attributes.get('dockerfilekey') ?? 'dockerfile';
-  const vertex = `[internal] load build definition from ${file || 'Dockerfile'}`;
-  return await transferred(queue, clock, { vertex, name: 'transferring dockerfile:' }, async (onBytes) => {
+  const vertex = new Vertex(queue, clock, `[internal] load build definition from ${file || 'Dockerfile'}`);
+  const source = await transferred(vertex, clock, 'transferring dockerfile:', async (onBytes) => {
     return await readSource(session, { folder, onBytes }, file, signal);
+  });
+  return { ...source, warn: vertex.warnOf };
+}
+
+async function ignoreFileOf(
+  { clock }: Engine,
+  { attributes, session, queue, signal }: Request,
+): Promise<readonly string[]> {
+  const folder = attributes.get('contextkey') ?? 'context';
+  const vertex = new Vertex(queue, clock, '[internal] load .dockerignore');
+  return await transferred(vertex, clock, 'transferring context:', async (onBytes) => {
+    return await readIgnoreFile(session, { folder, onBytes }, signal);
   });
 }
 
@@ -74,23 +98,15 @@ async function sourceOf(
 async function contextOf(
   engine: Engine,
   { attributes, session, queue, signal }: Request,
-  source: Source,
+  excluded: Input['excluded'],
   path: string,
 ): Promise<BuildContext> {
   const { clock } = engine;
   const folder = attributes.get('contextkey') ?? 'context';
-  const name = 'transferring context:';
-  const ignored = { vertex: '[internal] load .dockerignore', name };
-  const excluded =
-    source.excluded ??
-    (await transferred(
-      queue,
-      clock,
-      ignored,
-      async (onBytes) => await readIgnoreFile(session, { folder, onBytes }, signal),
-    ));
-  return await transferred(queue, clock, { vertex: '[internal] load build context', name }, async (onBytes) => {
-    const files = syncedFiles(session, { folder, excluded, onBytes }, signal);
+  const left = await excluded();
+  const vertex = new Vertex(queue, clock, '[internal] load build context');
+  return await transferred(vertex, clock, 'transferring context:', async (onBytes) => {
+    const files = syncedFiles(session, { folder, excluded: left, onBytes }, signal);
     return await BuildContext.receive(engine, archiveOf(files), path);
   });
 }

@@ -1,18 +1,16 @@
 import type { Clock } from '../../lib/clock.ts';
-import type { StatusQueue } from './status-queue.ts';
-import { Vertex } from './vertex.ts';
+import type { Vertex } from './vertex.ts';
 
 /** Clients draw not more often. */
 const INTERVAL_MS = 150;
 
 /** Shows a transfer from the client as a vertex. `work` tells its bytes so far. */
 export async function transferred<T>(
-  queue: StatusQueue,
+  vertex: Vertex,
   clock: Clock,
-  shown: Readonly<{ vertex: string; name: string }>,
+  name: string,
   work: (onBytes: (bytes: number) => void) => Promise<T>,
 ): Promise<T> {
-  const vertex = new Vertex(queue, clock, shown.vertex);
   let last = 0;
   let shownAt = 0;
   const onBytes = (bytes: number): void => {
@@ -20,11 +18,11 @@ export async function transferred<T>(
     const now = clock.now().epochMilliseconds;
     if (now - shownAt < INTERVAL_MS) return;
     shownAt = now;
-    vertex.status(shown.name, bytes, 0, false);
+    vertex.status(name, bytes, 0, false);
   };
   return await vertex.run(async () => {
     const result = await work(onBytes);
-    vertex.status(shown.name, last, 0, true);
+    vertex.status(name, last, 0, true);
     return result;
   });
 }

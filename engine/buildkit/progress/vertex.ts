@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 
 import type { Progress } from '../../images/progress.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Warning } from '../frontend/checks/linter.ts';
 import { textOf } from '../frontend/errors.ts';
 import { timeOf, type Time } from '../messages/common.ts';
 import type { StatusQueue } from './status-queue.ts';
@@ -66,6 +67,13 @@ export class Vertex {
   warn(text: string): void {
     this.#queue.push({ warnings: [{ vertex: this.digest, level: 1, short: Buffer.from(text) }] });
   }
+
+  /** A warning of the checks, which clients count and show at the end. */
+  readonly warnOf = ({ rule, detail, place }: Warning): void => {
+    const short = Buffer.from(`${rule.name}: ${detail} (line ${place.number})`);
+    const detailed = { detail: [Buffer.from(rule.description)], url: rule.url };
+    this.#queue.push({ warnings: [{ vertex: this.digest, level: 1, short, ...detailed }] });
+  };
 
   /** Bytes of something, such as a transfer. `total`: 0 if it is unknown. */
   status(id: string, current: number, total: number, isOver: boolean): void {

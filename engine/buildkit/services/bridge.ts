@@ -1,5 +1,5 @@
 import type { Engine } from '../../engine.ts';
-import { buildForSession } from '../frontend/build.ts';
+import { answerOrBuild } from '../frontend/build.ts';
 import { statusOf } from '../frontend/errors.ts';
 import * as bridge from '../messages/bridge.ts';
 import { Nothing } from '../messages/common.ts';
@@ -44,7 +44,8 @@ export function bridgeMethods(engine: Engine, sessions: Sessions, solves: Solves
         try {
           const session = await sessions.find(solve.sessionId, signal);
           const { options: attributes } = request;
-          const image = await buildForSession(engine, { attributes, session, queue: solve.queue, signal });
+          const { answer, image } = await answerOrBuild(engine, { attributes, session, queue: solve.queue, signal });
+          if (image === undefined) return { result: { metadata: answer } };
           const config = Buffer.from(engine.images.jsonOf(image.id));
           return {
             result: { ref: { id: solve.add(image) }, metadata: new Map([['containerimage.config', config]]) },
