@@ -184,8 +184,6 @@ function checkCopy(step: Copy, line: Line, { linter, isIgnored }: StepContext): 
     const why = /^\d/.test(step.chmod) ? '. it should be octal string and between 0 and 07777' : ': invalid syntax';
     throw invalid(`invalid chmod parameter: '${step.chmod}'${why}`);
   }
-  const isRemote = (source: string): boolean =>
-    gitAddress(source, 'buildkit')?.isDistinct === true || /^https?:\/\//.test(source);
   if (step.checksum !== '') {
     if (step.sources.length !== 1) throw invalid("checksum can't be specified for multiple sources");
     if (!isRemote(step.sources[0]!)) throw invalid('checksum requires HTTP(S) or Git sources');
@@ -200,6 +198,10 @@ function checkCopy(step: Copy, line: Line, { linter, isIgnored }: StepContext): 
     const detail = `Attempting to ${verb} file ${JSON.stringify(source)} that is excluded by .dockerignore`;
     linter.warn('copyIgnoredFile', line, detail);
   }
+}
+
+function isRemote(source: string): boolean {
+  return gitAddress(source, 'buildkit')?.isDistinct === true || /^https?:\/\//.test(source);
 }
 
 function checkMounts({ mounts, number, end }: Run, { outline }: StageScope): void {

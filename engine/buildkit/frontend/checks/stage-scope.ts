@@ -46,7 +46,9 @@ export class StageScope {
 
   /** For a stage that is based on this one. */
   derived(outline: OutlineParts): StageScope {
-    return new StageScope({ ...this, env: new Map(this.env), arguments: new Set(this.arguments), outline });
+    const { isComplete, hasWorkdir, hasShell } = this;
+    const [env, names] = [new Map(this.env), new Set(this.arguments)];
+    return new StageScope({ env, isComplete, outline, arguments: names, hasWorkdir, hasShell });
   }
 
   warnOfUndefined(linter: Linter, place: Place, { unmatched }: WatchedVariables): void {
