@@ -21,7 +21,7 @@ type File = Readonly<{
 
 const NAMES: readonly string[] = ['frontend.lint', 'frontend.outline', 'frontend.targets'];
 
-/** What a client wants to know of a file instead of building it: `docker build --call`. Throws `notImplemented`. */
+/** Answers a question about a file instead of building it: `docker build --call`. Throws `notImplemented`. */
 export async function answerRequest(engine: Engine, id: string, file: File): Promise<Answer> {
   const { plan, input, options, attributes } = file;
   switch (id) {

@@ -44,7 +44,7 @@ export function outlineResult(stage: OutlineStage, text: string): ReadonlyMap<st
   return resultOf(shown, printedOutline(stage, args, secrets, ssh));
 }
 
-/** What a client gets for a request: JSON, a text, and the version of both. */
+/** The answer to a request: JSON, a text, and the version of both. */
 export function resultOf(json: unknown, text: string): Map<string, Buffer> {
   return new Map([
     ['result.json', Buffer.from(JSON.stringify(json, undefined, 2))],
