@@ -12,31 +12,24 @@ import type { Caller } from '@gantry/limiter/types.ts';
 
 import type { IdentitySettings } from '../config/settings/identities.ts';
 
-type Known = Readonly<{ digest: Buffer; caller: Caller }>;
-
 /** An app's client id and secret. `anonymous`: a platform app's, which have no limit of their own. */
 type Client = Readonly<{ digest: Buffer; caller: Caller | 'anonymous' }>;
-
-const NOBODY: readonly Known[] = [];
 
 /**
  * The callers of the configuration file, found by the SHA-256 of what they show.
  *
  * A plain hash is enough for tokens and client secrets that a forge issues: they are random and long, so there is no
- * dictionary to try. The look-up takes bytes of the hash, which nobody can choose, and the digests are then compared in
- * constant time: neither says how much of a guess was right.
+ * dictionary to try. Nobody can choose the hash of a guess, so the time of its look-up does not say how much of the guess
+ * was right.
  */
 export class ConfiguredIdentities {
-  /** By the first bytes of the digest. */
-  readonly #tokens = new Map<number, Known[]>();
+  /** By the digest in hexadecimal. */
+  readonly #tokens = new Map<string, Caller>();
   readonly #clients = new Map<string, Client>();
 
   constructor(identities: IdentitySettings, limits: PrimaryLimits) {
     for (const token of identities.tokens) {
-      const digest = Buffer.from(token.sha256, 'hex');
-      const known = { digest, caller: callerFrom(factsOf(token, identities), limits) };
-      const beginning = digest.readInt32LE();
-      this.#tokens.set(beginning, [...(this.#tokens.get(beginning) ?? []), known]);
+      this.#tokens.set(token.sha256.toLowerCase(), callerFrom(factsOf(token, identities), limits));
     }
     for (const [appId, app] of Object.entries(identities.apps)) {
       if (app.clientId === undefined || app.clientSecretSha256 === undefined) continue;
@@ -65,18 +58,13 @@ export class ConfiguredIdentities {
 
   /** The limits that the credentials in the file give this caller. */
   limitsOf(key: string): number[] {
-    const all = [...this.#tokens.values()].flat().map(({ caller }) => caller);
+    const all = [...this.#tokens.values()];
     for (const { caller } of this.#clients.values()) if (caller !== 'anonymous') all.push(caller);
     return all.filter((caller) => caller.key === key).map(({ limit }) => limit);
   }
 
   #byToken(token: string): Caller | undefined {
-    if (token === '') return undefined;
-    const digest = digestOf(token);
-    for (const known of this.#tokens.get(digest.readInt32LE()) ?? NOBODY) {
-      if (timingSafeEqual(digest, known.digest)) return known.caller;
-    }
-    return undefined;
+    return token === '' ? undefined : this.#tokens.get(hash('sha256', token, 'hex'));
   }
 }
 

@@ -25,7 +25,9 @@ export type Reading = Readonly<{
 export function readingsOf({ credential, header, isCookie }: Shown): Reading[] {
   if (credential.kind === 'token') {
     const { token } = credential;
-    return [{ key: isCookie ? `${header.name} ${header.value}` : `token ${token}`, header, token }];
+    if (isCookie) return [{ key: `${header.name} ${header.value}`, header, token }];
+    const value = header.name === 'authorization' ? `${schemeOf(header.value)} ${token}` : header.value;
+    return [{ key: `token ${token}`, header: { ...header, value }, token }];
   }
   if (credential.kind !== 'basic') return [];
   const token = tokenOf(credential);
@@ -98,9 +100,8 @@ export class CredentialPlaces {
 }
 
 function inAuthorization(authorization: string): Shown {
-  const credential = credentialIn(authorization);
-  const value = credential.kind === 'token' ? `${schemeOf(authorization)} ${credential.token}` : authorization;
-  return { credential, isCookie: false, header: { name: 'authorization', value } };
+  const header = { name: 'authorization', value: authorization };
+  return { credential: credentialIn(authorization), isCookie: false, header };
 }
 
 /** The token, or the malformed text. */

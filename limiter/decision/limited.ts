@@ -100,7 +100,7 @@ export class LimitedCallers {
       own: (row?.own ?? 0) + own,
       lastSeconds: nowSeconds,
     });
-    this.#forgetOld(nowSeconds, pause);
+    if (before === undefined) this.#forgetOld(nowSeconds, pause);
     return refused;
   }
 

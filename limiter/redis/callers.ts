@@ -1,3 +1,6 @@
+/** Callers that are remembered at least before idle ones are forgotten. */
+const MIN_SWEEP_SIZE = 1000;
+
 /** A caller for which this process has a request under way or a call. */
 export type CallerHere = {
   readonly key: string;
@@ -14,10 +17,14 @@ export type CallerHere = {
   waiting: (() => void)[];
 };
 
-/** The callers for which this process has a request under way or a call. */
+/**
+ * The callers for which this process has a request under way or a call, and others that had one. A caller comes back soon
+ * mostly; idle ones are forgotten when there are twice as many callers as after the last time.
+ */
 export class KnownCallers {
   readonly #prefix: string;
   readonly #byKey = new Map<string, CallerHere>();
+  #sweepSize = MIN_SWEEP_SIZE;
 
   constructor(prefix: string) {
     this.#prefix = prefix;
@@ -28,6 +35,7 @@ export class KnownCallers {
     if (known !== undefined) return known;
     const redisKey = this.redisKey(key);
     const caller = { key, redisKey, underWay: 0, calls: 0, uncertain: false, renewalDue: false, waiting: [] };
+    if (this.#byKey.size >= this.#sweepSize) this.#forgetIdle();
     this.#byKey.set(key, caller);
     return caller;
   }
@@ -37,13 +45,15 @@ export class KnownCallers {
     return `${this.#prefix}{${key}}`;
   }
 
-  /** Forgets a caller for which nothing is under way. */
-  forgetIdle({ key, underWay, calls, uncertain }: CallerHere): void {
-    if (underWay === 0 && calls === 0 && !uncertain) this.#byKey.delete(key);
-  }
-
   /** Those whose leases have to be renewed, or set right. */
   toRenew(): CallerHere[] {
     return Array.from(this.#byKey.values().filter(({ underWay, uncertain }) => underWay > 0 || uncertain));
+  }
+
+  #forgetIdle(): void {
+    for (const [key, { underWay, calls, uncertain }] of this.#byKey) {
+      if (underWay === 0 && calls === 0 && !uncertain) this.#byKey.delete(key);
+    }
+    this.#sweepSize = Math.max(MIN_SWEEP_SIZE, 2 * this.#byKey.size);
   }
 }

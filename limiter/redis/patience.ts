@@ -6,7 +6,8 @@ export class NoAnswer extends Error {
 /** The time limit is divided into this number of parts. */
 const PARTS = 8;
 
-type Wait = { left: number; giveUp: () => void };
+/** `at`: its place in the list, -1 when it is over. */
+type Wait = { at: number; left: number; giveUp: () => void };
 
 /**
  * A time limit for every wait. It counts the time in which this process could have read an answer: a standstill counts
@@ -14,7 +15,8 @@ type Wait = { left: number; giveUp: () => void };
  */
 export class Patience implements Disposable {
   readonly #timeoutMs: number;
-  readonly #waits = new Set<Wait>();
+  /** The last one takes the place of one that is over: a `Set` makes a new table every few entries, which outlive the young objects. */
+  readonly #waits: Wait[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   constructor(timeoutMs: number) {
@@ -25,17 +27,17 @@ export class Patience implements Disposable {
   within<T>(answer: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const giveUp = (): void => reject(new NoAnswer(`redis has not answered in ${this.#timeoutMs} ms`));
-      const wait = { left: PARTS, giveUp };
-      this.#waits.add(wait);
+      const wait = { at: this.#waits.length, left: PARTS, giveUp };
+      this.#waits.push(wait);
       // After a turn's timers Node reads what has come, and only then `setImmediate` runs.
       this.#timer ??= setInterval(() => setImmediate(() => this.#endPart()), this.#timeoutMs / PARTS);
       answer.then(
         (value) => {
-          this.#waits.delete(wait);
+          this.#end(wait);
           return resolve(value);
         },
         (error: unknown) => {
-          this.#waits.delete(wait);
+          this.#end(wait);
           return reject(error);
         },
       );
@@ -48,13 +50,22 @@ export class Patience implements Disposable {
   }
 
   #endPart(): void {
-    if (this.#waits.size === 0) return this[Symbol.dispose]();
-    for (const wait of this.#waits) {
+    if (this.#waits.length === 0) return this[Symbol.dispose]();
+    for (const wait of [...this.#waits]) {
       // The part in which it began is not counted.
       wait.left -= 1;
       if (wait.left >= 0) continue;
-      this.#waits.delete(wait);
+      this.#end(wait);
       wait.giveUp();
     }
+  }
+
+  #end(wait: Wait): void {
+    const last = this.#waits.at(-1);
+    if (wait.at < 0 || last === undefined) return;
+    this.#waits[wait.at] = last;
+    last.at = wait.at;
+    wait.at = -1;
+    this.#waits.pop();
   }
 }

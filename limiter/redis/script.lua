@@ -16,7 +16,8 @@ end
 -- The second that is under way, and the one at which a window that begins now is said to begin.
 local now, opened = math.floor(ms / 1000), math.ceil(ms / 1000)
 local key = KEYS[1]
-local value = redis.call('MGET', key)[1] -- no error for a value of another type
+local value = redis.pcall('GET', key)
+if type(value) == 'table' then value = false end -- a value of another type: writing it will fail
 
 -- The windows: those of all endpoints (core, content per minute and hour, CPU time, GraphQL's) come first, then others.
 -- A sliding window is there once for each of its steps.
@@ -26,6 +27,11 @@ local mine, mineUntil, others, leases = 0, 0, 0, {}
 -- server stood still count a little longer: their gateways have to renew them first.
 local leaseNow, leaseEnd = now, opened + lease
 if heard > 0 and heard < now - 2 then leaseNow = heard end
+
+-- Is a fixed window open? One that ends later than a whole window from now was opened by a clock that went wrong.
+local function isOpen(e, seconds)
+  return e > now and e <= now + seconds + 1
+end
 
 local function addLease(holder, believed, held)
   if holder == gateway then
@@ -55,10 +61,36 @@ if value then
       -- The end of a request mostly changes three numbers of a value.
       local cpuSeconds, cpuStep, graphql = input[FIRST_LIMIT + 3], input[FIRST_LIMIT + 4], input[FIRST_LIMIT + NUMBERS] == TIME
       holder, believed, held, used, at, e = struct.unpack('<I4I4I2I4I4I4', value, 44)
-      if holder == gateway and held >= -count and believed > now and cpuStep == 0 and e > now and e <= now + cpuSeconds + 1 then
+      if holder == gateway and held >= -count and believed > now and cpuStep == 0 and isOpen(e, cpuSeconds) then
         redis.call('SETRANGE', key, '51', struct.pack('<I2I4I4', held + count, math.min(LARGEST, used + micros),
           math.min(LARGEST, at + (graphql and micros or 0))))
         return ms
+      end
+    elseif operation == DECIDE and moreLeases == 0 and #input == FIRST_LIMIT + 4 * NUMBERS - 1 and input[FIRST_LIMIT + 2] == 0 then
+      -- A decision mostly counts in two windows that are open, of a caller with requests under way in no other gateway.
+      local quotaSeconds, quotaStep = input[FIRST_LIMIT + 3], input[FIRST_LIMIT + 4]
+      local pointsId, pointsSeconds, pointsStep, pointsLimit = unpack(input, FIRST_LIMIT + NUMBERS + 2, FIRST_LIMIT + NUMBERS + 5)
+      local cpuSeconds, cpuStep, cpuLimit = unpack(input, FIRST_LIMIT + 2 * NUMBERS + 3, FIRST_LIMIT + 2 * NUMBERS + 5)
+      local coreEnd = struct.unpack('<I4', value, 2)
+      local core, minutely, hourly, cpuUsed, cpuEnd
+      id, e, used, core, minutely, hourly, holder, believed, held, cpuUsed, _, cpuEnd =
+        struct.unpack('<I6I4I4I4I4I4I4I4I2I4I4I4', value, 18)
+      local first, place = used, 27
+      for n = 1, moreWindows do
+        if id == pointsId then break end
+        place = 57 + 14 * n
+        id, used, e = struct.unpack('<I6I4I4', value, place - 5)
+      end
+      local isFixed = quotaStep == 0 and pointsStep == 0 and cpuStep == 0
+      local areOpen = isOpen(coreEnd, quotaSeconds) and id == pointsId and isOpen(e, pointsSeconds) and isOpen(cpuEnd, cpuSeconds)
+      local hasRoom = held < concurrent and core + cost <= quota and used + points <= pointsLimit and cpuUsed < cpuLimit
+      -- The value is kept until the end of core's window at least.
+      if (holder == gateway or held == 0) and isFixed and areOpen and hasRoom and leaseEnd <= coreEnd then
+        used, core = math.min(LARGEST, used + points), math.min(LARGEST, core + cost)
+        if place == 27 then first = used else redis.call('SETRANGE', key, tostring(place), struct.pack('<I4', used)) end
+        redis.call('SETRANGE', key, '27', struct.pack('<I4I4I4I4I4I4I2', first, core, minutely, hourly, gateway, leaseEnd,
+          math.min(65535, held + 1)))
+        return { -1, 0, 0, 0, core, coreEnd, ms }
       end
     end
     ends[1], ends[2], ends[3], _, _, id, e, used, useds[1], useds[2], useds[3], holder, believed, held, useds[4], useds[5],
@@ -89,11 +121,10 @@ end
 -- The value is kept until then at least.
 local before = lastEnd(mineUntil)
 
--- Place of a fixed window if it is open. One that ends later than a whole window from now was opened by a clock that went
--- wrong.
+-- Place of a fixed window if it is open.
 local function findOpen(id, seconds)
   for n = 1, #ids do
-    if ids[n] == id and ends[n] > now and ends[n] <= now + seconds + 1 then return n end
+    if ids[n] == id and isOpen(ends[n], seconds) then return n end
   end
 end
 

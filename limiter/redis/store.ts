@@ -160,7 +160,7 @@ export class RedisStore implements LimitStore {
       await this.#server.within(new Promise<void>((resolve) => caller.waiting.push(resolve)));
     }
     if (caller.uncertain && !this.#server.isAway(caller)) this.#renew(caller);
-    return await this.#decide(caller, ask);
+    return await this.#decide(this.#callers.find(ask.key), ask);
   }
 
   /** Tells the server what has happened here. Without a server the next renewal says how many requests are under way. */
@@ -182,7 +182,6 @@ export class RedisStore implements LimitStore {
   async #call(caller: CallerHere, operation: Operation, limits: string, bounds?: Bounds, ask?: Ask): Promise<Verdict> {
     if (this.#server.isAway(caller)) {
       this.#server.noteMissed();
-      this.#callers.forgetIdle(caller);
       throw new Error('redis is not connected');
     }
     caller.calls += 1;
@@ -220,8 +219,7 @@ export class RedisStore implements LimitStore {
   /** No call for this caller is under way: this process knows all that the server knows. */
   #settle(caller: CallerHere): void {
     if (caller.renewalDue && !this.#server.isAway(caller)) this.#renew(caller);
-    for (const proceed of caller.waiting.splice(0)) proceed();
-    this.#callers.forgetIdle(caller);
+    if (caller.waiting.length > 0) for (const proceed of caller.waiting.splice(0)) proceed();
   }
 
   /** Renews all leases, three times in each. That of a caller with calls under way follows their answers. */

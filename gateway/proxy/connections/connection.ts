@@ -45,7 +45,8 @@ export class Connection {
     const { exchanges, socket } = this;
     const at = exchanges.at(-1) === exchange ? exchanges.length - 1 : exchanges.indexOf(exchange);
     if (at < 0) return undefined;
-    exchanges.splice(at, 1);
+    if (at === exchanges.length - 1) exchanges.pop();
+    else exchanges.splice(at, 1);
     if (exchanges.length === MAX_READ - 1) socket.resume();
     if (at < this.#begun) this.#begun -= 1;
     if (socket.destroyed || this.#begun >= Math.min(MAX_PARALLEL, exchanges.length)) return undefined;

@@ -8,12 +8,13 @@ const MAX_COST = 1000;
 
 /** The cost of requests by their answers, of the primary limit. */
 export class AnswerCost {
-  readonly #free: ReadonlySet<string>;
+  /** Statuses of answers that cost nothing. */
+  readonly #free: ReadonlySet<number>;
   /** In lower case; empty: none. */
   readonly #header: string;
 
   constructor({ free, header }: Config['cost']) {
-    this.#free = new Set(free.map(String));
+    this.#free = new Set(free.flatMap(statusesOf));
     this.#header = header.toLowerCase();
   }
 
@@ -24,11 +25,16 @@ export class AnswerCost {
 
   /** Undefined: the answer says nothing about it, or nothing that can be understood. */
   of(status: number, headers: IncomingHttpHeaders): number | undefined {
-    if (this.#free.has(String(status)) || this.#free.has(`${Math.floor(status / 100)}xx`)) return 0;
+    if (this.#free.has(status)) return 0;
     const value = this.#header === '' ? undefined : headers[this.#header];
     if (typeof value !== 'string' || !/^\d+$/.test(value)) return undefined;
     return Math.min(MAX_COST, Number(value));
   }
+}
+
+/** `5xx` stands for a hundred statuses. */
+function statusesOf(free: Config['cost']['free'][number]): readonly number[] {
+  return typeof free === 'number' ? [free] : Array.from({ length: 100 }, (_, n) => Number(free[0]) * 100 + n);
 }
 
 /** Sets the cost of a request by its answer, before its headers are written. */

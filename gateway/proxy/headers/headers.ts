@@ -18,7 +18,7 @@ export function requestHeaders({ req, policy, target, address }: Exchange): stri
   const peer = peerOf(req);
   const trusted = policy.trusted.trusts(peer);
   const named = namedByConnection(req.headers.connection);
-  const seen = new Set<string>();
+  const seen: string[] = [];
   const headers: string[] = [];
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!;
@@ -26,8 +26,8 @@ export function requestHeaders({ req, policy, target, address }: Exchange): stri
     if (fate === 'drop' || (fate === 'trusted' && !trusted) || named?.has(lower) === true) continue;
     if (fate === 'alias' && policy.credentials.isHeader(spelled)) continue;
     if (fate === 'once') {
-      if (seen.has(lower)) continue;
-      seen.add(lower);
+      if (seen.includes(lower)) continue;
+      seen.push(lower);
     }
     headers.push(name, lower === 'host' ? (target.authority ?? rawHeaders[at + 1]!) : rawHeaders[at + 1]!);
   }
