@@ -1,9 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
+import { reasonOfRedis } from '@gantry/limiter/redis/reason.ts';
 import type { Caller, Endpoint, LimitName, Refusal } from '@gantry/limiter/types.ts';
 import { type Logger, pino } from 'pino';
 
 import type { Config } from './config/schema.ts';
+import { reasonOf } from './lib/reason.ts';
 import type { Policy } from './policy.ts';
 
 /** The most that waits for a reader. */
@@ -69,13 +71,14 @@ export class GatewayLog {
     const nowMs = this.#nowMs();
     if (this.#away === undefined) {
       this.#away = { sinceMs: nowMs, toldMs: nowMs, failures: 1 };
-      this.logger.error({ err: error }, 'the store does not answer');
+      this.logger.error({ reason: storeReason(error) }, 'the store does not answer');
       return;
     }
     this.#away.failures += 1;
     if (nowMs - this.#away.toldMs < REPEAT_MS) return;
     this.#away.toldMs = nowMs;
-    this.logger.error({ err: error, failures: this.#away.failures }, 'the store still does not answer');
+    const reason = storeReason(error);
+    this.logger.error({ reason, failures: this.#away.failures }, 'the store still does not answer');
   }
 
   storeBack(): void {
@@ -114,7 +117,8 @@ export class GatewayLog {
 
   failure(what: 'store' | 'upstream' | 'identity source', error: unknown): void {
     const repeated = this.#left(`${what} ${error instanceof Error ? error.message : ''}`);
-    if (repeated !== undefined) this.logger.error({ err: error, repeated }, `the ${what} does not answer`);
+    const told = what === 'store' ? { reason: storeReason(error) } : { err: error };
+    if (repeated !== undefined) this.logger.error({ ...told, repeated }, `the ${what} does not answer`);
   }
 
   spoolFailure(error: unknown): void {
@@ -148,6 +152,11 @@ export class GatewayLog {
     }
     return before?.left ?? 0;
   }
+}
+
+/** Plain words: texts of Redis and its client mean nothing to most operators. */
+function storeReason(error: unknown): string {
+  return reasonOfRedis(error) ?? reasonOf(error);
 }
 
 function isPowerOfTen(value: number): boolean {
