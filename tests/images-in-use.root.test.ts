@@ -10,6 +10,7 @@ import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
 import type { Dockerd } from '@gantry/testing/dockerd.ts';
 import { EnginesBesideRegistries } from '@gantry/testing/registries/engines-beside.ts';
+import { putMultiPlatform } from '@gantry/testing/registries/multi-platform.ts';
 import type { Registries } from '@gantry/testing/registries/registries.ts';
 import type { TestEngine } from '@gantry/testing/test-engine.ts';
 
@@ -19,6 +20,9 @@ type Removed = ({ Untagged: string } | { Deleted: string })[] | { message: strin
 
 const PLAIN = '127.0.0.1:5000';
 const PROXY = '127.0.0.1:5001';
+const ANY_MANIFEST = {
+  Accept: ['index.v1', 'manifest.v1'].map((kind) => `application/vnd.oci.image.${kind}+json`).join(),
+};
 const HOLD = { times: 1, hold: true } as const;
 
 const layer = (name: string, bytes = 200_000): Buffer =>
@@ -56,6 +60,12 @@ suite('an image that is removed while something uses it', { concurrency: false }
     (await api.get(`/images/${name}/json`)).status === 200;
   async function whenAsked(path: RegExp): Promise<void> {
     while (!(await registries.seen()).some((seen) => path.test(seen.path))) await setTimeout(20);
+  }
+  /** Removes all images, whatever uses them. */
+  async function removeImages(): Promise<void> {
+    const { body } = await engine.get<{ Id: string }[]>('/images/json?all=1');
+    for (const { Id } of body) assert.equal((await remove(engine, Id, '?force=1')).status, 200);
+    assert.deepEqual((await engine.get('/images/json?all=1')).body, []);
   }
   async function assertNothingLeft(): Promise<void> {
     for (const { Id } of (await engine.get<{ Id: string }[]>('/images/json?all=1')).body) {
@@ -119,6 +129,30 @@ suite('an image that is removed while something uses it', { concurrency: false }
       assert.match(raw.toString(), /Downloaded newer/);
     }
     assert.deepEqual([await idOf(`${PLAIN}/pushed:1`), await idOf(`${PLAIN}/pushed:2`)], ids);
+    await assertNothingLeft();
+  });
+
+  test('by a push of an index: all platforms arrive', async () => {
+    const index = await putMultiPlatform(registries, `${PLAIN}/v2/index`, '1', { isAttested: false });
+    for (const { platform } of index.images) {
+      const name = `${platform.os}/${platform.architecture}`;
+      await engine.post(`/images/create?fromImage=${PLAIN}/index:1&platform=${name}`);
+    }
+    await engine.post(`/images/${PLAIN}/index:1/tag?repo=${PROXY}/moved&tag=1`);
+    await registries.seen();
+    await registries.faults({ on: '(PATCH|PUT|POST) .*/blobs/uploads/', ...HOLD });
+    const headers = { 'X-Registry-Auth': 'e30=' };
+    const pushing = engine.post(`/images/${PROXY}/moved/push?tag=1`, undefined, { headers });
+    await whenAsked(/moved\/blobs\/uploads\//);
+
+    await removeImages();
+    await registries.release();
+
+    assert.match((await pushing).raw.toString(), new RegExp(`1: digest: ${index.digest}`));
+    const url = `http://${PLAIN}/v2/moved/manifests`;
+    for (const { digest } of [index, ...index.images]) {
+      assert.equal((await registries.request('GET', `${url}/${digest}`, { headers: ANY_MANIFEST })).status, 200);
+    }
     await assertNothingLeft();
   });
 

@@ -11,12 +11,10 @@ type Needs = NeedsOfLayer & Pick<Engine, 'config' | 'images'>;
 
 /** Pushes an index with everything below it, under a tag or a digest; documents follow their parts. */
 export async function pushIndex(engine: Needs, document: ImageDocument, reference: string, push: Push): Promise<void> {
-  for (const digest of new Set(engine.images.documents.partsOf(document.digest))) {
-    const part = engine.images.documents.get(digest);
-    const image = part?.imageId === undefined ? undefined : engine.images.get(part.imageId);
-    if (part === undefined) throw new EngineError('notFound', `content digest ${digest}: not found`);
+  for (const digest of new Set(push.documents.get(document.digest)?.parts)) {
+    const { document: part, image } = push.documents.get(digest) ?? missing(digest);
     if (isIndex(part.mediaType)) await pushIndex(engine, part, digest, push);
-    else if (image === undefined) await pushDocument(engine, part, push);
+    else if (image === undefined) await pushDocument(part, push);
     else {
       await pushManifest(engine, part, image, push);
       await push.target.putManifest(digest, Buffer.from(part.text), part.mediaType, push.signal);
@@ -56,14 +54,17 @@ export async function hasExactLayers(
 }
 
 /** An attestation: a manifest whose parts are documents too. */
-async function pushDocument({ images }: Needs, document: ImageDocument, { target, signal }: Push): Promise<void> {
-  for (const digest of images.documents.partsOf(document.digest)) {
-    const part = images.documents.get(digest);
-    if (part === undefined) throw new EngineError('notFound', `content digest ${digest}: not found`);
+async function pushDocument(document: ImageDocument, { documents, target, signal }: Push): Promise<void> {
+  for (const digest of documents.get(document.digest)?.parts ?? []) {
+    const { document: part } = documents.get(digest) ?? missing(digest);
     if ((await target.sizeOf(digest, { signal })) === undefined)
       await target.put(Buffer.from(part.text), digest, signal);
   }
   await target.putManifest(document.digest, Buffer.from(document.text), document.mediaType, signal);
+}
+
+function missing(digest: string): never {
+  throw new EngineError('notFound', `content digest ${digest}: not found`);
 }
 
 /** The layers of a manifest by their plain digests. */

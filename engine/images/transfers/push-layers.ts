@@ -5,6 +5,7 @@ import type { PushTarget } from '../../registry/upload/push-target.ts';
 import type { Report } from '../progress.ts';
 import type { Image } from '../store.ts';
 import type { Needs as NeedsOfLayer, Options } from './push-layer.ts';
+import type { PushedDocument } from './pushed-documents.ts';
 import { Slots } from './slots.ts';
 import { LayerLines } from './transfer-lines.ts';
 
@@ -18,6 +19,7 @@ export type Push = {
   repository: string;
   /** Configurations of the images by their ids, as the images may be removed meanwhile. */
   jsons: ReadonlyMap<string, string>;
+  documents: ReadonlyMap<string, PushedDocument>;
   report: Report;
   signal: AbortSignal;
 };

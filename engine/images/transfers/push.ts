@@ -18,6 +18,7 @@ import { choosePushed, type Choice } from './push-choice.ts';
 import { hasExactLayers, pushIndex, pushManifest } from './push-documents.ts';
 import { pushLayer, type Needs as NeedsOfLayer } from './push-layer.ts';
 import { pushLayers, type Push } from './push-layers.ts';
+import { pushedDocuments } from './pushed-documents.ts';
 
 type Needs = NeedsOfLayer & Pick<Engine, 'config' | 'events' | 'images' | 'imageUsage' | 'layers'>;
 
@@ -50,6 +51,10 @@ export async function pushImages(
       for (const chainId of each.layers) leases.use(engine.layers.lease(chainId));
     }
   }
+  const documents = pushedDocuments(
+    engine,
+    tagged.flatMap(({ target }) => target ?? []),
+  );
   const chosen = tagged.map((each) => {
     const ref = familiarReference({ repository, tag: each.tag });
     return { tag: each.tag, choice: choosePushed(engine, { ...each, ref }, platform) };
@@ -58,7 +63,7 @@ export async function pushImages(
     await withRegistry(engine, { host, credentials, useMirrors: false, signal }, async (session) => {
       const target = new PushTarget(session, path);
       for (const { tag, choice } of chosen) {
-        await pushChosen(engine, tag, choice, { target, repository, jsons, report, signal });
+        await pushChosen(engine, tag, choice, { target, repository, jsons, documents, report, signal });
       }
     });
   } catch (error) {
