@@ -10,7 +10,7 @@ const PASSING = new Set([
 ]);
 
 /** Lists that come of maps, which have no order in Go, neither in dockerd nor in its client. */
-const UNORDERED = new Set(['Mounts', 'Env', 'Binds']);
+const UNORDERED = new Set(['Mounts', 'Env', 'Binds', 'Ulimits']);
 
 /** The differences of two values, with their places. */
 export function differences(ours: unknown, theirs: unknown): Difference[] {

@@ -12,6 +12,7 @@ import { busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
 import { BothEngines, COMMAND_LINES, docker, normalised, type Side } from '../both-engines.ts';
 import { differences } from '../differences.ts';
 import { KNOWN_PROJECTS, type KnownProject } from './known-projects.ts';
+import { projectState } from './project-state.ts';
 
 const execute = promisify(execFile);
 const PROGRAMS =
@@ -34,18 +35,6 @@ const SUCCEED = '#!/bin/busybox sh\nexit 0\n';
 
 type Compared = Readonly<Record<string, unknown>>;
 type Image = { Config: object; RootFS: { Layers: string[] } };
-type Volume = { Name: string; Driver: string; Labels: Record<string, string> | null; Options: object | null };
-type Inspect = {
-  Name: string;
-  State: { Status: string; Error: string; Health?: object };
-  Config: object;
-  HostConfig: { SecurityOpt: string[] | null };
-  Mounts: { Destination: string; Source: string }[];
-  NetworkSettings: {
-    Ports: Record<string, { HostIp: string; HostPort: string }[] | null>;
-    Networks: Record<string, { Aliases: string[] | null }>;
-  };
-};
 
 /** The whole files of ten well-known projects, in our words, built and run on our daemon and on dockerd. */
 suite('well-known projects', { concurrency: false, timeout: 1_200_000 }, () => {
@@ -155,71 +144,4 @@ async function imageState(side: Side, tag: string): Promise<Compared> {
     history: history.map(({ CreatedBy, Size }) => [normalised(side, CreatedBy), Size]),
     ran: ran.stdout,
   };
-}
-
-/** Everything that a project leaves on an engine, by names. */
-async function projectState(side: Side): Promise<Compared> {
-  const { body: list } = await side.api.get<{ Id: string }[]>('/containers/json?all=1');
-  const inspects = await Promise.all(list.map(async ({ Id }) => (await side.api.get(`/containers/${Id}/json`)).body));
-  const { body: networks } = await side.api.get<{ Name: string }[]>('/networks');
-  const { body: volumes } = await side.api.get<{ Volumes: Volume[] | null }>('/volumes');
-  return {
-    ids: list
-      .map(({ Id }) => Id)
-      .toSorted()
-      .join(),
-    containers: Object.fromEntries(inspects.map((inspect) => containerState(side, inspect as Inspect))),
-    networks: Object.fromEntries(
-      networks
-        .filter(({ Name }) => Name !== 'bridge')
-        .map((network) => [network.Name, { ...network, Containers: '', IPAM: '' }]),
-    ),
-    volumes: (volumes.Volumes ?? []).map((volume) => normalised(side, volumeText(volume))).toSorted(),
-  };
-}
-
-function volumeText({ Name, Driver, Labels, Options }: Volume): string {
-  const labels = Object.entries(Labels ?? {}).map((pair) => pair.join('='));
-  return [Name, Driver, ...labels.toSorted(), JSON.stringify(Options)].join(' ');
-}
-
-/** An inspect by its name, without addresses, ids and the order of maps. */
-function containerState(
-  side: Side,
-  { Name, State, Config, HostConfig, Mounts, NetworkSettings }: Inspect,
-): [string, unknown] {
-  const ports = Object.entries(NetworkSettings.Ports).map(([port, bindings]) => {
-    // dockerd lists a port a second time, for IPv6.
-    const own = bindings
-      ?.filter(({ HostIp }) => HostIp !== '::')
-      .map(({ HostIp, HostPort }) => [HostIp, fixed(HostPort)]);
-    return [port, own ?? null];
-  });
-  const networks = Object.entries(NetworkSettings.Networks).map(([network, { Aliases }]) => [
-    network,
-    Aliases?.map((alias) => normalised(side, alias)).toSorted() ?? null,
-  ]);
-  const state = {
-    State: [State.Status, State.Error, State.Health !== undefined],
-    Config,
-    // There is no SELinux to disable.
-    HostConfig: {
-      ...HostConfig,
-      SecurityOpt: HostConfig.SecurityOpt?.filter((option) => option !== 'label=disable') ?? [],
-    },
-    mounts: Object.fromEntries(Mounts.map((mount) => [mount.Destination, { ...mount, Source: placeOf(mount.Source) }])),
-    ports: Object.fromEntries(ports),
-    networks: Object.fromEntries(networks),
-  };
-  return [Name, JSON.parse(normalised(side, JSON.stringify(state)))];
-}
-
-/** A port that the kernel has chosen is as good as another. */
-function fixed(port: string): string {
-  return Number(port) >= 32_768 ? 'chosen' : port;
-}
-
-/** A volume's folder is elsewhere on each engine. */
-function placeOf(source: string): string {
-  return source.replace(/^.*\/volumes\//, 'volumes/');
 }
