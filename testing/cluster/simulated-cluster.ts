@@ -3,16 +3,11 @@ import { createHash } from 'node:crypto';
 import { Orchestration } from '@gantry/engine/cluster/orchestrator/orchestration.ts';
 import { isJob, updateOf } from '@gantry/engine/cluster/state/defaults.ts';
 import { Draft } from '@gantry/engine/cluster/state/draft.ts';
-import type {
-  NodeRecord,
-  Records,
-  ServiceSpec,
-  Stored,
-  TaskRecord,
-  TaskTemplate,
-} from '@gantry/engine/cluster/state/records.ts';
+import type { NodeRecord, Records, Stored, TaskRecord } from '@gantry/engine/cluster/state/records.ts';
 import { Replica } from '@gantry/engine/cluster/state/replica.ts';
+import type { ServiceSpec } from '@gantry/engine/cluster/state/service-spec.ts';
 import { compareStates, hasEnded, isToRun, isWanted, placeOf } from '@gantry/engine/cluster/state/task-states.ts';
+import type { TaskTemplate } from '@gantry/engine/cluster/state/task-template.ts';
 import type { Clock } from '@gantry/engine/lib/clock.ts';
 
 type Task = Stored<'task'>;

@@ -1,4 +1,4 @@
-import type { UpdateConfig } from '@gantry/engine/cluster/state/records.ts';
+import type { UpdateConfig } from '@gantry/engine/cluster/state/service-spec.ts';
 
 import { SimulatedCluster } from './simulated-cluster.ts';
 

@@ -4,7 +4,7 @@ import type { MemoryFile } from '../../containers/runs/preparation/memory-files.
 import type { Container } from '../../containers/store.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { SECRET_KINDS, type SecretKind } from '../secrets/kinds.ts';
-import type { SecretReference } from '../state/records.ts';
+import type { SecretReference } from '../state/task-template.ts';
 import type { NodeTemplate } from '../wire/task-messages.ts';
 import { expandTemplate, type Expansion } from './expand-template.ts';
 import type { AgentNeeds } from './needs.ts';

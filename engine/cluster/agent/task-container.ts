@@ -5,7 +5,7 @@ import { familiarReference, parseReference, withDefaultTag } from '../../images/
 import { EngineError } from '../../lib/errors.ts';
 import { omitEmpty } from '../services/omit-empty.ts';
 import { expandContainer, type TemplateContext } from '../services/task-template/expansion.ts';
-import type { TaskPort } from '../state/records.ts';
+import type { TaskPort } from '../state/service-spec.ts';
 import { placeOf } from '../state/task-states.ts';
 import type { NodeTemplate } from '../wire/task-messages.ts';
 import type { TaskNetworks } from './networks.ts';

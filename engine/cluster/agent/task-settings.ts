@@ -4,7 +4,7 @@ import { filled, omitEmpty } from '../services/omit-empty.ts';
 import { presentHealthcheck } from '../services/task-template/container.ts';
 import { presentBind } from '../services/task-template/mounts.ts';
 import { securityOptionsOf } from '../services/task-template/privileges.ts';
-import type { TaskContainer, TaskMount, TaskTemplate } from '../state/records.ts';
+import type { TaskContainer, TaskMount, TaskTemplate } from '../state/task-template.ts';
 
 /** The settings of a task's process, as a client would send them. */
 export function containerSettings(container: TaskContainer): CreateBody {

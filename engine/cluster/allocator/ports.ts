@@ -1,6 +1,7 @@
 import { EngineError } from '../../lib/errors.ts';
 import { endpointOf } from '../state/defaults.ts';
-import type { EndpointPort, EndpointSpec, ServiceRecord, ServiceSpec } from '../state/records.ts';
+import type { ServiceRecord } from '../state/records.ts';
+import type { EndpointPort, EndpointSpec, ServiceSpec } from '../state/service-spec.ts';
 import type { View } from '../state/view.ts';
 
 const FIRST_PORT = 30_000;

@@ -7,7 +7,7 @@ import type { ApiRequest } from '../../http/request.ts';
 import { rawStreamType } from '../../http/streams/hijack.ts';
 import { openStream } from '../../http/streams/stream.ts';
 import type { Manager } from '../membership/manager.ts';
-import type { TaskTemplate } from '../state/records.ts';
+import type { TaskTemplate } from '../state/task-template.ts';
 import type { LogRequest } from '../wire/log-messages.ts';
 import { readLogOptions, readLogs } from './read.ts';
 

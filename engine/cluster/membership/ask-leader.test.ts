@@ -30,7 +30,7 @@ test('why the leader cannot do it is told, also when the managers that are asked
     });
     const request = { path: '/ask', body: {}, answer: Type.Object({}), milliseconds: 3000 };
     await assert.rejects(
-      askLeader({ client, clock: systemClock }, () => managers(leader, follower), request),
+      askLeader({ client, clock: systemClock, managers: () => managers(leader, follower) }, request),
       { message: 'no authority signs' },
     );
     assert.ok(asked > 1, 'it is asked again');
@@ -52,10 +52,7 @@ test('two managers that name each other as the leader are asked again after a pa
   }
 
   const request = { path: '/ask', body: {}, answer: Type.Object({}), milliseconds: 500 };
-  await assert.rejects(
-    askLeader({ client, clock: systemClock }, () => named, request),
-    NotLeader,
-  );
+  await assert.rejects(askLeader({ client, clock: systemClock, managers: () => named }, request), NotLeader);
 
   assert.ok(asked <= 14, `${asked} requests`);
 });

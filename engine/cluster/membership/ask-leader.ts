@@ -5,6 +5,9 @@ import { retry } from '../../lib/concurrency/retry.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { NotLeader, NotReached, type WireClient } from '../wire/client.ts';
 
+/** A way to the leader, by the addresses of managers. */
+export type Asking = Readonly<{ client: WireClient; clock: Clock; managers: () => readonly string[] }>;
+
 const RETRY_DELAY_MS = 100;
 
 /**
@@ -12,8 +15,7 @@ const RETRY_DELAY_MS = 100;
  * sent again, until the time is over; then the last failure is thrown, or the leader's last refusal. So asking twice must do no harm.
  */
 export async function askLeader<S extends TSchema>(
-  { client, clock }: { client: WireClient; clock: Clock },
-  managers: () => readonly string[],
+  { client, clock, managers }: Asking,
   request: Readonly<{ path: string; body: unknown; answer: S; milliseconds: number; answerMs?: number }>,
 ): Promise<Static<S>> {
   const { path, body, answer, answerMs, milliseconds: timeoutMs } = request;

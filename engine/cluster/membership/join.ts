@@ -53,7 +53,7 @@ export async function joinCluster(
     milliseconds: CERTIFICATE_TIMEOUT_MS,
   };
   const { nodeId, clusterId, role, certificate, issuer } = await inTime(
-    askLeader({ client: newcomer, clock: needs.clock }, () => addresses, asked),
+    askLeader({ client: newcomer, clock: needs.clock, managers: () => addresses }, asked),
   );
   if (role === 'manager') findEtcd();
   const member = undo.use(

@@ -5,18 +5,18 @@ import { Type } from 'typebox';
 
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
-import type { Question } from '../../networks/overlay/members/withdrawals.ts';
 import { Agent } from '../agent/agent.ts';
 import type { AgentNeeds } from '../agent/needs.ts';
-import { newKey, newRequest } from '../ca/certificates.ts';
+import { newRequest } from '../ca/certificates.ts';
 import { issuerDigest, trustDigest } from '../ca/rotation.ts';
-import { parseUnlockKey } from '../keys/unlock-key.ts';
+import { applyNetworkNews } from '../networks/network-news.ts';
 import type { ClusterSpec, NodeRole } from '../state/records.ts';
 import { WireClient } from '../wire/client.ts';
-import { CertificateAnswer, PeerAnswer, type FromLeader, type FromNode } from '../wire/schemas.ts';
-import { addressText, readAddress } from './addresses.ts';
-import { askLeader, isPassing } from './ask-leader.ts';
+import { CertificateAnswer, type FromLeader, type FromNode } from '../wire/schemas.ts';
+import { readAddress } from './addresses.ts';
+import { askLeader, type Asking } from './ask-leader.ts';
 import { describeNode, type DescriptionNeeds } from './description.ts';
+import { awaitVote, requestPlace } from './etcd-place.ts';
 import type { Identity } from './identity.ts';
 import { Manager, type ManagerNeeds } from './manager.ts';
 import { Session } from './session.ts';
@@ -39,8 +39,6 @@ const DEFAULT_RAFT = {
   electionTick: 10,
 };
 const ASK_TIMEOUT_MS = 10_000;
-/** etcd has one learner at a time, and refuses the next for seconds. */
-const PEER_TIMEOUT_MS = 70_000;
 const START_TIMEOUT_MS = 120_000;
 /** Shares of a certificate's life. */
 const [RENEW_FROM, RENEW_UNTIL] = [0.5, 0.8];
@@ -116,7 +114,7 @@ export class Member implements AsyncDisposable {
     this.#manager = manager;
     const agent = this.#newAgent();
     this.#agent = agent;
-    const { attachments, withdrawals } = this.#needs.engine.networks.overlays;
+    const { overlays } = this.#needs.engine.networks;
     this.#session = new Session(
       { ...this.#needs, client: this.client },
       {
@@ -126,20 +124,13 @@ export class Member implements AsyncDisposable {
         dataPath: () => this.#identity.dataPath,
         tls: () => this.#tls,
         told: (message, answer) => {
-          if (message.say === 'welcome') {
-            attachments.use((wanted) => answer({ say: 'attachments', wanted }));
-            attachments.begin();
-            const ask = (question: Question): void => answer({ say: 'withdrawing', ...question });
-            withdrawals.use(message.syncs === true ? ask : undefined); // an earlier version ends the session of who asks
-          }
-          if (message.say === 'unattached') attachments.refuse(message);
-          if (message.say === 'withdrawn') withdrawals.answer(message.number);
+          applyNetworkNews(overlays, message, answer);
           this.#hear(message, answer);
           agent.hear(message, answer);
         },
       },
     );
-    attachments.use(() => undefined); // until the first session
+    overlays.attachments.use(() => undefined); // until the first session
     this.#renewLater();
     return this.#session;
   }
@@ -190,7 +181,7 @@ export class Member implements AsyncDisposable {
     const { publicKey, privateKey, csr } = newRequest();
     const body = { publicKey, csr };
     const request = { path: '/v1/certificates', body, answer: CertificateAnswer, milliseconds: ASK_TIMEOUT_MS };
-    const { role, certificate, issuer } = await askLeader(this.#asking, () => this.managers, request);
+    const { role, certificate, issuer } = await askLeader(this.#asking, request);
     this.#use({ role, certificate, key: privateKey, issuer });
     this.#renewLater(MIN_RENEWAL_DELAY_MS);
   }
@@ -243,7 +234,7 @@ export class Member implements AsyncDisposable {
   async sayGoodbye(milliseconds: number): Promise<void> {
     await this.#manager?.resign();
     const request = { path: '/v1/leave', body: {}, answer: Type.Object({}), milliseconds };
-    await askLeader(this.#asking, () => this.managers, request);
+    await askLeader(this.#asking, request);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -264,8 +255,8 @@ export class Member implements AsyncDisposable {
     });
   }
 
-  get #asking(): { client: WireClient; clock: MemberNeeds['clock'] } {
-    return { client: this.client, clock: this.#needs.clock };
+  get #asking(): Asking {
+    return { client: this.client, clock: this.#needs.clock, managers: () => this.managers };
   }
 
   #hear(message: FromLeader, answer: (message: FromNode) => void): void {
@@ -285,12 +276,6 @@ export class Member implements AsyncDisposable {
       if ((message.role === 'manager') !== isManager || message.role !== this.#identity.role) {
         this.#takeRoleLater(message.role);
       }
-    }
-    if (message.say === 'networks') this.#needs.engine.networks.overlays.keepOnly(message.ids);
-    if (message.say === 'network') this.#needs.engine.networks.overlays.hear(message.news);
-    if (message.say === 'sync') {
-      this.#needs.engine.networks.overlays.settleAll();
-      answer({ say: 'synced', number: message.number });
     }
     if (message.say === 'welcome') this.#tellTls = undefined;
     if (message.say === 'trust') this.#follow(message, answer);
@@ -339,12 +324,18 @@ export class Member implements AsyncDisposable {
     await using undo = new AsyncDisposableStack();
     undo.use(manager);
     await manager.listen();
-    const { raft, members } = this.#identity.joining ?? (await this.#learn());
+    const joining = this.#identity.joining ?? (await requestPlace(this.#asking, this.#identity, this.#needs.folder));
+    this.change({ joining });
+    const { raft, members } = joining;
     const over = new AbortController();
+    const late = (error: unknown): void => {
+      if (this.#isEnding) throw error;
+      this.#needs.log.info({ reason: String(error) }, 'the etcd of this node is not a member yet');
+    };
     try {
       await Promise.all([
         manager.startEtcd({ state: 'existing', members }, START_TIMEOUT_MS),
-        this.#becomeMember(over.signal),
+        awaitVote(this.#asking, over.signal, late),
       ]);
     } catch (error) {
       await undo.disposeAsync();
@@ -359,57 +350,6 @@ export class Member implements AsyncDisposable {
     this.#identity = rest;
     this.change({ raft });
     this.#manager = manager;
-  }
-
-  /** Asks the leader for a place among the etcds. */
-  async #learn(): Promise<NonNullable<Identity['joining']>> {
-    const { folder } = this.#needs;
-    const { advertise, nodeId } = this.#identity;
-    const { publicKey, privateKey } = newKey();
-    const { ip, port } = readAddress(advertise);
-    const url = `https://${addressText({ ip, port: port + 1 })}`;
-    const body = { address: advertise, url, publicKey };
-    const asked = {
-      path: '/v1/peers',
-      body,
-      answer: PeerAnswer,
-      milliseconds: ASK_TIMEOUT_MS,
-      answerMs: PEER_TIMEOUT_MS,
-    };
-    const { certificate, ca, crl, raft, unlockKey, dataKey, ...peers } = await askLeader(
-      this.#asking,
-      () => this.managers,
-      asked,
-    );
-    folder.removeEtcd();
-    if (unlockKey !== undefined) folder.seal(parseUnlockKey(unlockKey));
-    if (dataKey !== undefined) folder.writeDataKey(Buffer.from(dataKey, 'base64'));
-    folder.writePeers({ certificate, ca, key: privateKey, crl: Buffer.from(crl, 'base64') });
-    const members = peers.members.map(({ name, peerUrl }) => ({ name: name === '' ? nodeId : name, peerUrl }));
-    const joining = { raft, members };
-    this.change({ joining });
-    return joining;
-  }
-
-  /** Resolves when its etcd has a vote; rejects when the leader has given it up, or after the signal. */
-  async #becomeMember(over: AbortSignal): Promise<void> {
-    const answer = Type.Object({});
-    const promotion = {
-      path: '/v1/peers/promote',
-      body: {},
-      answer,
-      milliseconds: ASK_TIMEOUT_MS,
-      answerMs: PEER_TIMEOUT_MS,
-    };
-    for (;;) {
-      try {
-        await askLeader(this.#asking, () => this.managers, promotion);
-        return;
-      } catch (error) {
-        if (this.#isEnding || over.aborted || !isPassing(error)) throw error;
-        this.#needs.log.info({ reason: String(error) }, 'the etcd of this node is not a member yet');
-      }
-    }
   }
 
   /** Nothing of a manager stays, nor of the way to become one. */

@@ -1,5 +1,5 @@
 import type { Engine } from '../../engine.ts';
-import { settlesWithin } from '../../lib/clock.ts';
+import { settlesWithin, type Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { FROM_LEADER_LIMITS } from '../wire/allowance.ts';
@@ -92,21 +92,10 @@ export class Session implements AsyncDisposable {
     const socket = await upgradeToLeader(this.#needs.client, this.#settings.managers(), '/v1/session');
     if (this.#isEnding) return void socket.destroy();
     const { clock } = this.#needs;
-    let beats: Disposable | undefined;
-    let periodMs = FIRST_PERIOD_MS;
-    let heardMs = performance.now();
     let failure: unknown;
-    const beat = (): void => {
-      beats?.[Symbol.dispose]();
-      channel.send({ say: 'beat' });
-      beats = clock.after(periodMs * (0.9 + Math.random() * 0.1), beat);
-    };
     const receive = (message: FromLeader): void => {
-      heardMs = performance.now();
-      if (message.say === 'welcome' || message.say === 'period') {
-        ({ periodMs } = message);
-        beat();
-      }
+      heartbeat.heard();
+      if (message.say === 'welcome' || message.say === 'period') heartbeat.begin(message.periodMs);
       if (message.say === 'welcome') {
         this.problem = '';
         this.#welcome.resolve();
@@ -128,12 +117,7 @@ export class Session implements AsyncDisposable {
       },
     });
     this.#channel = channel;
-    // A machine that is lost ends no connection: TCP would go on for a quarter of an hour.
-    const look = (): void => {
-      if (performance.now() - heardMs > MISSED_BEATS * periodMs) channel[Symbol.dispose]();
-      else looks = clock.after(periodMs, look);
-    };
-    let looks = clock.after(periodMs, look);
+    using heartbeat = new Heartbeat(channel, clock);
     const dataPath = this.#settings.dataPath();
     channel.send({
       say: 'hello',
@@ -146,8 +130,7 @@ export class Session implements AsyncDisposable {
       logs: true,
     });
     await channel.closed;
-    looks[Symbol.dispose]();
-    beats?.[Symbol.dispose]();
+    heartbeat[Symbol.dispose]();
     this.#channel = undefined;
     if (failure !== undefined) throw failure; // such as a full disk
     this.problem = 'the leader has ended the session';
@@ -156,5 +139,47 @@ export class Session implements AsyncDisposable {
 
   async #pause(milliseconds: number): Promise<void> {
     await settlesWithin(this.#again.promise, milliseconds / 1000, this.#needs.clock);
+  }
+}
+
+/** Beats of one session. Closes a silent one: TCP keeps the connection of a lost machine for a quarter of an hour. */
+class Heartbeat implements Disposable {
+  readonly #channel: Channel<typeof FromLeader, FromNode>;
+  readonly #clock: Clock;
+  #periodMs = FIRST_PERIOD_MS;
+  #heardMs = performance.now();
+  #beats: Disposable | undefined;
+  #checks: Disposable;
+
+  constructor(channel: Channel<typeof FromLeader, FromNode>, clock: Clock) {
+    this.#channel = channel;
+    this.#clock = clock;
+    this.#checks = clock.after(this.#periodMs, () => this.#check());
+  }
+
+  heard(): void {
+    this.#heardMs = performance.now();
+  }
+
+  /** Beats at once, and then in this period. */
+  begin(periodMs: number): void {
+    this.#periodMs = periodMs;
+    this.#beat();
+  }
+
+  [Symbol.dispose](): void {
+    this.#beats?.[Symbol.dispose]();
+    this.#checks[Symbol.dispose]();
+  }
+
+  #beat(): void {
+    this.#beats?.[Symbol.dispose]();
+    this.#channel.send({ say: 'beat' });
+    this.#beats = this.#clock.after(this.#periodMs * (0.9 + Math.random() * 0.1), () => this.#beat());
+  }
+
+  #check(): void {
+    if (performance.now() - this.#heardMs > MISSED_BEATS * this.#periodMs) this.#channel[Symbol.dispose]();
+    else this.#checks = this.#clock.after(this.#periodMs, () => this.#check());
   }
 }

@@ -2,7 +2,8 @@ import { EngineError } from '../../lib/errors.ts';
 import { publishes } from '../allocator/ports.ts';
 import { newClusterId } from '../ca/token.ts';
 import type { Draft } from '../state/draft.ts';
-import type { ServiceSpec, Stored } from '../state/records.ts';
+import type { Stored } from '../state/records.ts';
+import type { ServiceSpec } from '../state/service-spec.ts';
 import { clusterOf, type View } from '../state/view.ts';
 import { freeSubnet, rangesIn } from './subnets.ts';
 

@@ -3,7 +3,8 @@ import { suite, test } from 'node:test';
 
 import { SimulatedCluster } from '@gantry/testing/cluster/simulated-cluster.ts';
 
-import type { ServiceMode, Stored } from '../state/records.ts';
+import type { Stored } from '../state/records.ts';
+import type { ServiceMode } from '../state/service-spec.ts';
 import { hasEnded, isWanted } from '../state/task-states.ts';
 
 type Task = Stored<'task'>;

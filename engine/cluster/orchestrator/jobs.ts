@@ -1,5 +1,6 @@
 import type { Draft } from '../state/draft.ts';
-import type { ServiceMode, Stored } from '../state/records.ts';
+import type { Stored } from '../state/records.ts';
+import type { ServiceMode } from '../state/service-spec.ts';
 import { hasEnded, placeOf } from '../state/task-states.ts';
 import { globalPlaces } from './desired-places.ts';
 import { Places } from './places.ts';

@@ -1,6 +1,7 @@
 import { constraintsOf, hostPortsOf } from '../state/defaults.ts';
 import { featuresOf } from '../state/features.ts';
-import type { NodeRecord, Placement, TemplateRecord } from '../state/records.ts';
+import type { NodeRecord, TemplateRecord } from '../state/records.ts';
+import type { Placement } from '../state/task-template.ts';
 import { parseConstraint, satisfies } from './constraint.ts';
 import { takenBy, type NodeLoad } from './node-load.ts';
 

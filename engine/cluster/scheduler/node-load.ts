@@ -1,6 +1,7 @@
 import type { GenericResource } from '../../lib/notations/generic-resources.ts';
 import { hostPortsOf, reservationsOf } from '../state/defaults.ts';
-import type { NodeRecord, Resources, TemplateRecord } from '../state/records.ts';
+import type { NodeRecord, TemplateRecord } from '../state/records.ts';
+import type { Resources } from '../state/task-template.ts';
 import { GenericPool } from './generic-pool.ts';
 
 /** How long failures of a service's tasks on a node count, and how many count against the node. */

@@ -1,7 +1,7 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { refuseArgument } from '../services/refuse-argument.ts';
 import type { TaskTemplateBody } from '../services/task-template/schema.ts';
-import type { SecretReference, TaskTemplate } from '../state/records.ts';
+import type { SecretReference, TaskTemplate } from '../state/task-template.ts';
 import type { View } from '../state/view.ts';
 import type { SecretKind } from './kinds.ts';
 

@@ -1,5 +1,6 @@
 import { restartOf, updateOf } from '../state/defaults.ts';
-import type { ServiceSpec, Stored, UpdateConfig } from '../state/records.ts';
+import type { Stored } from '../state/records.ts';
+import type { ServiceSpec, UpdateConfig } from '../state/service-spec.ts';
 
 const GRACE_NS = 10e9;
 const UPDATE: UpdateConfig = { ...updateOf({ spec: {} }) };

@@ -1,5 +1,5 @@
 import { EngineError } from '../../lib/errors.ts';
-import type { ServiceSpec } from '../state/records.ts';
+import type { ServiceSpec } from '../state/service-spec.ts';
 import type { View } from '../state/view.ts';
 
 /** The networks of the manager that is asked. */

@@ -1,4 +1,5 @@
-import type { ServiceMode, Stored } from '../state/records.ts';
+import type { Stored } from '../state/records.ts';
+import type { ServiceMode } from '../state/service-spec.ts';
 import { hasEnded, isToRun } from '../state/task-states.ts';
 import type { View } from '../state/view.ts';
 

@@ -1,4 +1,5 @@
-import type { EndpointPort, EndpointSpec, ServiceMode, ServiceSpec, Stored, UpdateConfig } from '../state/records.ts';
+import type { Stored } from '../state/records.ts';
+import type { EndpointPort, EndpointSpec, ServiceMode, ServiceSpec, UpdateConfig } from '../state/service-spec.ts';
 import { filled, omitEmpty } from './omit-empty.ts';
 import { presentTaskTemplate } from './task-template/present.ts';
 

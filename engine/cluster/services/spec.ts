@@ -1,7 +1,7 @@
 import { EngineError, refuseIf } from '../../lib/errors.ts';
 import { isClusterName, MAX_CLUSTER_NAME_LETTERS } from '../../lib/notations/names.ts';
 import { endpointOf, isJob } from '../state/defaults.ts';
-import type { EndpointPort, EndpointSpec, ServiceSpec, UpdateConfig } from '../state/records.ts';
+import type { EndpointPort, EndpointSpec, ServiceSpec, UpdateConfig } from '../state/service-spec.ts';
 import { filled, omitEmpty } from './omit-empty.ts';
 import { refuseArgument } from './refuse-argument.ts';
 import type { ServiceBody } from './schema.ts';

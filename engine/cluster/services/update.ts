@@ -5,7 +5,8 @@ import { refuseWithoutIngress } from '../networks/ingress.ts';
 import { sweepTemplates } from '../orchestrator/sweep.ts';
 import { checkReferences } from '../secrets/references.ts';
 import { refuseOldVersion, type Draft } from '../state/draft.ts';
-import type { ServiceSpec, Stored } from '../state/records.ts';
+import type { Stored } from '../state/records.ts';
+import type { ServiceSpec } from '../state/service-spec.ts';
 import { templateOf } from '../state/template.ts';
 import { findService } from './find.ts';
 

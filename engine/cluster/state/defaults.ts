@@ -1,4 +1,6 @@
-import type { EndpointSpec, Resources, ServiceRecord, ServiceSpec, TaskTemplate, UpdateConfig } from './records.ts';
+import type { ServiceRecord } from './records.ts';
+import type { EndpointSpec, ServiceSpec, UpdateConfig } from './service-spec.ts';
+import type { Resources, TaskTemplate } from './task-template.ts';
 
 type Restart = Required<NonNullable<TaskTemplate['restart']>>;
 

@@ -1,4 +1,4 @@
-import type { TaskMount, TaskTemplate } from './records.ts';
+import type { TaskMount, TaskTemplate } from './task-template.ts';
 
 /** Parts of tasks that this version knows and earlier ones do not, or ignore. */
 export const NODE_FEATURES = ['mounts'] as const;

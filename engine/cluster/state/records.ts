@@ -1,4 +1,6 @@
 import type { GenericResource } from '../../lib/notations/generic-resources.ts';
+import type { EndpointPort, EndpointSpec, ServiceSpec, TaskPort } from './service-spec.ts';
+import type { Labels, LogDriver, Resources, TaskTemplate } from './task-template.ts';
 
 /**
  * The records of the cluster, as they are stored: JSON below `<kind>/<id>`. Times are RFC 3339 in UTC, sizes bytes,
@@ -21,7 +23,6 @@ export type Kind = keyof Records;
 export type Stored<K extends Kind> = Records[K] & Readonly<{ version: number }>;
 
 type Dated = { createdAt: string; updatedAt: string };
-type Labels = Readonly<Record<string, string>>;
 
 /** The only one; its key is `cluster`, its id in the store the empty text. */
 export type ClusterRecord = Readonly<
@@ -126,175 +127,6 @@ export type NodeDescription = Readonly<{
   }>;
   /** Parts of tasks that earlier versions of the daemon do not know. */
   features?: readonly string[];
-}>;
-
-export type Resources = Readonly<{ nanoCpus: number; memoryBytes: number }>;
-export type LogDriver = Readonly<{ name: string; options: Labels }>;
-
-/** Fields that clients left out are missing; `defaults.ts` has their meaning. */
-export type TaskTemplate = Readonly<{
-  container: TaskContainer;
-  logDriver?: LogDriver;
-  resources?: Readonly<{
-    limits?: Partial<Resources & Readonly<{ pids: number }>>;
-    reservations?: Partial<Resources & Readonly<{ generic: readonly GenericResource[] }>>;
-    /** -1: as much as there is. */
-    swapBytes?: number;
-    /** Percent; -1: the kernel's. */
-    memorySwappiness?: number;
-  }>;
-  restart?: Readonly<{
-    condition: 'none' | 'on-failure' | 'any';
-    delayNs?: number;
-    /** 0: no limit. */
-    maxAttempts: number;
-    /** 0: since ever. */
-    windowNs?: number;
-  }>;
-  constraints?: readonly string[];
-  placement?: Placement;
-  /** Counter of forced updates: a new number makes tasks old. */
-  forceUpdate?: number;
-}>;
-
-/** Conditions on the nodes of tasks beside the constraints. */
-export type Placement = Readonly<{
-  /** Labels whose values get equal numbers of tasks: `node.labels.rack`. */
-  spreadOver?: readonly string[];
-  /** Tasks of the service on one node; 0: any number. */
-  maxReplicas?: number;
-  /** Platforms of the image, one of which the node has; an empty field stands for any. */
-  platforms?: readonly Readonly<{ architecture: string; os: string }>[];
-}>;
-
-export type TaskContainer = Readonly<{
-  image: string;
-  command?: readonly string[];
-  args?: readonly string[];
-  env?: readonly string[];
-  dir?: string;
-  user?: string;
-  labels?: Labels;
-  stopGracePeriodNs?: number;
-  mounts?: readonly TaskMount[];
-  secrets?: readonly SecretReference[];
-  configs?: readonly SecretReference[];
-  hostname?: string;
-  groups?: readonly string[];
-  stopSignal?: string;
-  tty?: boolean;
-  openStdin?: boolean;
-  readOnly?: boolean;
-  /** Missing: as the node's daemon is set. */
-  init?: boolean;
-  sysctls?: Labels;
-  /** As in /etc/hosts: an address, then names. */
-  hosts?: readonly string[];
-  dns?: Readonly<{ nameservers?: readonly string[]; search?: readonly string[]; options?: readonly string[] }>;
-  healthcheck?: TaskHealthcheck;
-  capAdd?: readonly string[];
-  capDrop?: readonly string[];
-  ulimits?: readonly Readonly<{ name: string; soft: number; hard: number }>[];
-  privileges?: Privileges;
-  oomScoreAdj?: number;
-  /** Kinds of Windows, with which the container is refused. */
-  isolation?: 'process' | 'hyperv';
-}>;
-
-/** Missing fields are the image's. */
-export type TaskHealthcheck = Readonly<{
-  test?: readonly string[];
-  intervalNs?: number;
-  timeoutNs?: number;
-  startPeriodNs?: number;
-  startIntervalNs?: number;
-  retries?: number;
-}>;
-
-export type Privileges = Readonly<{
-  seLinux?: Readonly<{ disable?: boolean; user?: string; role?: string; type?: string; level?: string }>;
-  /** The profile (JSON) is of mode `custom` alone. */
-  seccomp?: Readonly<{ mode: 'default' | 'unconfined' | 'custom'; profile?: string }>;
-  appArmor?: 'default' | 'disabled';
-  noNewPrivileges?: boolean;
-}>;
-
-/** A secret or config that a task gets as a file. The ids are numbers as text, the mode has permission bits. */
-export type SecretReference = Readonly<{
-  id: string;
-  name: string;
-  file: Readonly<{ name: string; uid: string; gid: string; mode: number }>;
-}>;
-
-export type TaskMount = Readonly<{
-  type: 'bind' | 'volume' | 'tmpfs' | 'image';
-  source?: string;
-  target?: string;
-  readOnly?: boolean;
-  propagation?: string;
-  nonRecursive?: boolean;
-  createMountpoint?: boolean;
-  readOnlyNonRecursive?: boolean;
-  readOnlyForceRecursive?: boolean;
-  volume?: Readonly<{
-    noCopy?: boolean;
-    subpath?: string;
-    labels?: Labels;
-    driver?: Readonly<{ name?: string; options?: Labels }>;
-  }>;
-  /** Each option is a name, or a name and a value. */
-  tmpfs?: Readonly<{ sizeBytes?: number; mode?: number; options?: readonly (readonly string[])[] }>;
-  image?: Readonly<{ subpath?: string }>;
-}>;
-
-export type EndpointPort = Readonly<{
-  name?: string;
-  protocol: 'tcp' | 'udp';
-  targetPort: number;
-  /** 0 in a specification: one is chosen. */
-  publishedPort: number;
-  /** On the node of each task alone, by its container; else on all nodes. */
-  mode?: 'host';
-}>;
-/** A port that a task has published on its node. */
-export type TaskPort = Readonly<Pick<EndpointPort, 'protocol' | 'targetPort' | 'publishedPort'>>;
-export type EndpointSpec = Readonly<{ mode: 'vip' | 'dnsrr'; ports: readonly EndpointPort[] }>;
-
-/** How tasks of an older template are replaced. */
-export type UpdateConfig = Readonly<{
-  /** At a time; 0: all. */
-  parallelism: number;
-  delayNs: number;
-  failureAction: 'pause' | 'continue' | 'rollback';
-  /** A task that ends within this time of its start counts as failed. */
-  monitorNs?: number;
-  /** The share of the tasks that may fail without the failure action; 0: none. */
-  maxFailureRatio?: number;
-  /** Without a word: stop-first. */
-  order?: 'stop-first' | 'start-first';
-}>;
-
-/** Tasks of a job run to their end once, on each node or as many times as `totalCompletions`. */
-export type ServiceMode = Readonly<
-  | { kind: 'replicated'; replicas: number }
-  | { kind: 'global' }
-  | { kind: 'replicated-job'; maxConcurrent: number; totalCompletions: number }
-  | { kind: 'global-job' }
->;
-
-export type ServiceSpec = Readonly<{
-  name: string;
-  labels: Labels;
-  template: TaskTemplate;
-  mode: ServiceMode;
-  update?: UpdateConfig;
-  /** For updates that are taken back. */
-  rollback?: UpdateConfig;
-  /** The client has written its networks into the task template, where answers show them too. */
-  hasTaskNetworks?: true;
-  /** Ids. */
-  networks: readonly Readonly<{ target: string; aliases: readonly string[]; driverOpts?: Labels }>[];
-  endpoint?: EndpointSpec;
 }>;
 
 export type ServiceRecord = Readonly<

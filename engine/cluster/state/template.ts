@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 
-import type { ServiceSpec, TemplateRecord } from './records.ts';
+import type { TemplateRecord } from './records.ts';
+import type { ServiceSpec } from './service-spec.ts';
 
 /** The part of a service that makes its tasks old when it changes. Another placement only moves them. */
 export function templateOf(service: string, { template, networks, endpoint }: ServiceSpec): TemplateRecord {

@@ -11,7 +11,8 @@ import {
   MomentField,
   PortField,
 } from '../../lib/notations/field-schemas.ts';
-import { TASK_STATES, type TaskState, type TaskTemplate } from '../state/records.ts';
+import { TASK_STATES, type TaskState } from '../state/records.ts';
+import type { TaskTemplate } from '../state/task-template.ts';
 
 const Labels = Type.Record(Type.String(), Type.String());
 const texts = Type.Array(Type.String());

@@ -1,7 +1,7 @@
 import { parseReference } from '../../../images/names/reference.ts';
 import { EngineError } from '../../../lib/errors.ts';
 import { presentReferences, readReferences } from '../../secrets/references.ts';
-import type { TaskContainer, TaskHealthcheck } from '../../state/records.ts';
+import type { TaskContainer, TaskHealthcheck } from '../../state/task-template.ts';
 import { filled, omitEmpty } from '../omit-empty.ts';
 import { refuseArgument } from '../refuse-argument.ts';
 import { checkTemplates } from './expansion.ts';

@@ -2,7 +2,7 @@ import { TemplateError } from '@gantry/template/error.ts';
 import { compileTemplate } from '@gantry/template/run.ts';
 
 import { EngineError } from '../../../lib/errors.ts';
-import type { TaskContainer, TaskMount } from '../../state/records.ts';
+import type { TaskContainer, TaskMount } from '../../state/task-template.ts';
 import { refuseArgument } from '../refuse-argument.ts';
 
 /** The values of a task that templates name. */

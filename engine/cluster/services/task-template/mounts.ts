@@ -1,5 +1,5 @@
 import { EngineError, refuseIf } from '../../../lib/errors.ts';
-import type { TaskMount } from '../../state/records.ts';
+import type { TaskMount } from '../../state/task-template.ts';
 import { filled, omitEmpty } from '../omit-empty.ts';
 import { refuseArgument } from '../refuse-argument.ts';
 import type { MountBody } from './schema.ts';

@@ -1,6 +1,6 @@
 import { EngineError } from '../../../lib/errors.ts';
 import { parseConstraint } from '../../scheduler/constraint.ts';
-import type { Placement, TaskTemplate } from '../../state/records.ts';
+import type { Placement, TaskTemplate } from '../../state/task-template.ts';
 import { filled, omitEmpty } from '../omit-empty.ts';
 import type { TaskTemplateBody } from './schema.ts';
 

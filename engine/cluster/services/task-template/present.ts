@@ -1,4 +1,4 @@
-import type { TaskTemplate } from '../../state/records.ts';
+import type { TaskTemplate } from '../../state/task-template.ts';
 import { filled, omitEmpty } from '../omit-empty.ts';
 import { presentContainer } from './container.ts';
 import { presentPlacement } from './placement.ts';

@@ -1,5 +1,5 @@
 import { EngineError, refuseIf } from '../../../lib/errors.ts';
-import type { Privileges } from '../../state/records.ts';
+import type { Privileges } from '../../state/task-template.ts';
 import { omitEmpty } from '../omit-empty.ts';
 import type { ContainerBody } from './schema.ts';
 

@@ -1,5 +1,5 @@
 import { EngineError, refuseIf } from '../../../lib/errors.ts';
-import type { TaskTemplate } from '../../state/records.ts';
+import type { TaskTemplate } from '../../state/task-template.ts';
 import { omitEmpty } from '../omit-empty.ts';
 import { refuseArgument } from '../refuse-argument.ts';
 import { checkContainer, readContainer } from './container.ts';

@@ -1,6 +1,6 @@
 import { refuseIf } from '../../../lib/errors.ts';
 import type { GenericResource } from '../../../lib/notations/generic-resources.ts';
-import type { Resources, TaskTemplate } from '../../state/records.ts';
+import type { Resources, TaskTemplate } from '../../state/task-template.ts';
 import { filled, omitEmpty } from '../omit-empty.ts';
 import { refuseArgument } from '../refuse-argument.ts';
 import type { ResourcesBody } from './schema.ts';

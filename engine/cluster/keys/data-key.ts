@@ -4,10 +4,10 @@ import type { Engine } from '../../engine.ts';
 import { retry } from '../../lib/concurrency/retry.ts';
 import { newEncryptionKey } from '../../lib/encryption.ts';
 import { EngineError } from '../../lib/errors.ts';
+import type { MemberFolder } from '../membership/identity.ts';
 import { digestOfKey } from '../secrets/seal.ts';
 import type { Replica } from '../state/replica.ts';
 import { NotReached, type WireClient } from '../wire/client.ts';
-import type { MemberFolder } from './identity.ts';
 
 type Needs = Pick<Engine, 'clock'> &
   Readonly<{
@@ -18,7 +18,7 @@ type Needs = Pick<Engine, 'clock'> &
     node: string;
   }>;
 
-export const DataKeyAnswer = Type.Object({ key: Type.String() });
+const DataKeyAnswer = Type.Object({ key: Type.String() });
 
 const TIMEOUT_MS = 10_000;
 const ANSWER_TIMEOUT_MS = 2000;
