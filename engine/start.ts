@@ -192,7 +192,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
 /** Brings records, containers and folders together after the end of the last daemon, however it ended. */
 async function findSurvivors(engine: Engine, restarts: Restarts): Promise<void> {
   const { config, containers, db, images, layers, log, setAside, volumeDrivers, volumeUsage, volumes } = engine;
-  log.debug('looking for what survived the last daemon');
+  log.debug('looking for survivors of the last daemon');
   await reconcilePlugins(engine);
   await volumeDrivers.reconcile(volumes, (volume) => volumeUsage.runningUsersOf(volume));
   await reconcileContainers(engine, (id) => {

@@ -160,7 +160,7 @@ export class Cluster implements AsyncDisposable {
       if (locked === undefined && member.identity.managers.some(({ id }) => id !== member.identity.nodeId))
         await member.sayGoodbye(LEAVE_TIMEOUT_MS);
     } catch (error) {
-      this.#needs.log.warn({ err: error }, 'the node leaves its cluster, but could not tell it');
+      this.#needs.log.warn({ err: error }, 'the node left its cluster without a word to the leader');
     }
     this.#folder.forget(); // a daemon that is killed from here on is in no cluster
     await member[Symbol.asyncDispose](); // its etcd writes into the folder until then

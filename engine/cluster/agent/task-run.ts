@@ -81,7 +81,7 @@ export class TaskRun {
     } catch (error) {
       if (signal.aborted) return true;
       if (!(error instanceof EngineError || error instanceof TaskFailed)) {
-        engine.log.error({ err: error, task: this.id }, 'a task fails by an unexpected error');
+        engine.log.error({ err: error, task: this.id }, 'a task failed by an unexpected error');
       }
       const state = compareStates(task.status.state, 'starting') < 0 ? 'rejected' : 'failed';
       this.#enter({ state, message: task.status.message }, messageOf(error));
@@ -139,13 +139,13 @@ export class TaskRun {
   }
 
   /** Runs work that has to succeed in the end; a failure is retried after a while. */
-  async #again(what: string, work: () => Promise<void>): Promise<boolean> {
+  async #again(verb: string, work: () => Promise<void>): Promise<boolean> {
     const { clock, log } = this.#parts.engine;
     try {
       await work();
     } catch (error) {
       if (this.#isEnding) return true;
-      log.warn({ err: error, task: this.id }, `cannot ${what} the container of a task, and tries again`);
+      log.warn({ err: error, task: this.id }, `failed to ${verb} the container of a task, retrying`);
       await settlesWithin(this.#woken.promise, RETRY_DELAY_MS / 1000, clock);
     }
     return true;

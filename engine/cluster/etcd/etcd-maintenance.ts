@@ -53,7 +53,7 @@ export class EtcdMaintenance implements Disposable {
         await this.#look();
       } catch (error) {
         if (!(error instanceof EtcdError)) throw error;
-        this.#needs.log.info({ reason: error.message }, 'etcd cannot be looked after at the moment');
+        this.#needs.log.info({ reason: error.message }, 'etcd maintenance failed, retrying');
       } finally {
         if (!this.#isEnding) this.#timer = this.#lookLater();
       }
@@ -81,14 +81,14 @@ export class EtcdMaintenance implements Disposable {
   async #makeRoom(status: Status): Promise<void> {
     const { etcd, log } = this.#needs;
     const { bytes, usedBytes } = status;
-    log.warn({ bytes, used: usedBytes }, 'etcd is full, and nothing can be stored: it makes room');
+    log.warn({ bytes, used: usedBytes }, 'etcd is full and refuses writes, compacting');
     await compact(etcd, this.#settings.revision());
     if (this.#looks < this.#nextRoom) return;
     // Also where much seems to be used: what a compaction frees counts as used until the next write, which cannot come.
     if (bytes > LARGE * this.#settings.quotaBytes) await defragment(etcd);
     const { self, usedBytes: left } = await statusOf(etcd);
     if (left > ROOMY * this.#settings.quotaBytes) {
-      log.error({ used: left }, 'etcd stays full: services, tasks or networks have to be removed');
+      log.error({ used: left }, 'etcd is still full: remove services, tasks or networks');
       this.#nextRoom = this.#looks + LOOKS_UNTIL_ROOM;
       return;
     }

@@ -137,13 +137,13 @@ export class EtcdProcess {
       const livedMs = performance.now() - startedMs;
       this.#delayMs = livedMs > MAX_RETRY_MS ? FIRST_RETRY_MS : this.#delayMs;
       const { said } = this;
-      this.#engine.log.warn({ pid: running.pid, again: this.#delayMs, said }, 'etcd has ended and is started again');
+      this.#engine.log.warn({ pid: running.pid, again: this.#delayMs, said }, 'etcd ended, restarting');
       this.#retry = this.#engine.background.after(this.#delayMs, 'start etcd', {}, () => {
         if (this.#wanted) this.#launch();
       });
       this.#delayMs = Math.min(this.#delayMs * 2, MAX_RETRY_MS);
     };
-    again().catch((error: unknown) => this.#engine.log.error({ err: error }, 'etcd is no longer watched'));
+    again().catch((error: unknown) => this.#engine.log.error({ err: error }, 'failed to supervise etcd'));
   }
 
   async #end({ pid, ended }: Running): Promise<void> {

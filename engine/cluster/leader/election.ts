@@ -198,7 +198,7 @@ export class Election implements AsyncDisposable {
   #stepDown(reason: string): void {
     if (this.#held === undefined) return;
     this.#held = undefined;
-    this.#needs.log.info({ reason }, 'this manager does not lead the cluster any more');
+    this.#needs.log.info({ reason }, 'this manager no longer leads the cluster');
     this.#settings.ended();
   }
 }

@@ -171,7 +171,7 @@ export class Leadership implements AsyncDisposable {
 
 function decisionsOver(replica: Replica, log: Logger): Decisions {
   const orchestration = new Orchestration(replica, newClusterId, (about, error) => {
-    log.error({ err: error, ...about }, 'the leader cannot decide on tasks, and tries again');
+    log.error({ err: error, ...about }, 'the leader failed to decide on tasks, retrying');
   });
   return {
     run: (draft, now) => {

@@ -50,7 +50,7 @@ export class Peers implements Disposable {
   constructor(needs: Needs) {
     this.#needs = needs;
     this.#commits = needs.replica.onCommit(() => this.#look());
-    needs.background.run('look for members that nobody waits for', {}, async () => await this.#takeOver());
+    needs.background.run('take over learners of an earlier leader', {}, async () => await this.#takeOver());
   }
 
   /** Adds a manager's etcd as a learner, as soon as it is its turn. */
@@ -201,7 +201,7 @@ export class Peers implements Disposable {
     if (found?.isLearner === false) {
       await this.#needs.turns.write((draft, now) => noteVoter(draft, node, now));
     } else {
-      this.#needs.log.warn({ node }, 'the etcd of a new manager has not become a member in time');
+      this.#needs.log.warn({ node }, 'the etcd of a new manager was not promoted in time, removing it');
       await this.#remove(node, member);
       this.#needs.greetAgain(node);
     }

@@ -119,7 +119,7 @@ export class Sessions implements Disposable {
   #logRefusal(node: string, reason: string): void {
     if (this.#refusals.get(node) === reason) return;
     this.#refusals.set(node, reason);
-    this.#needs.log.warn({ node, reason }, 'a node broke the protocol of sessions, and its session ends');
+    this.#needs.log.warn({ node, reason }, 'a node broke the protocol of sessions, ending its session');
   }
 
   #receive(id: string, session: Session, message: FromNode): void {

@@ -83,7 +83,7 @@ export class Turns implements AsyncDisposable {
 
   /** Refuses waiting work; a batch that is under way is completed. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#ended ??= new LeadershipLost('this manager does not lead the cluster any more', { isUndone: true });
+    this.#ended ??= new LeadershipLost('this manager no longer leads the cluster', { isUndone: true });
     this.#alarm?.[Symbol.dispose]();
     await this.#running;
   }
@@ -141,7 +141,7 @@ export class Turns implements AsyncDisposable {
     try {
       return { again: this.#decisions.run(draft, now) };
     } catch (error) {
-      this.#parts.log.error({ err: error }, 'the leader cannot decide what follows, and tries again');
+      this.#parts.log.error({ err: error }, 'the leader failed to plan the next turn, retrying');
       this.#decisions = this.#parts.decisions();
       this.#undecidedUntilMs = performance.now() + SECONDS_AFTER_FAILURE * 1000;
       return undefined;

@@ -58,7 +58,7 @@ export class LogBroker implements Disposable {
   /** Takes the connection of a node with lines that it was asked for. Throws `notFound` where nobody reads them. */
   publish(node: string, number: number, open: () => Duplex): void {
     const subscription = this.#readers.get(number)?.subscription;
-    if (subscription?.expects(node) !== true) throw new EngineError('notFound', 'nobody reads these logs');
+    if (subscription?.expects(node) !== true) throw new EngineError('notFound', 'these logs have no reader');
     const socket = open();
     this.#needs.background.run('pass on the logs of a node', { node }, async () => {
       try {

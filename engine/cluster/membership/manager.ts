@@ -341,7 +341,7 @@ export class Manager implements AsyncDisposable {
 
   /** Gives etcd the cluster's list of revoked certificates, and its settings for the next start. */
   #useCluster(): void {
-    this.#needs.background.untilDone('store which certificates are revoked', {}, () => {
+    this.#needs.background.untilDone('store the list of revoked certificates', {}, () => {
       if (this.#isEnding) return;
       const cluster = clusterOf(this.replica);
       if (cluster.sealed !== undefined) return; // it follows with the key

@@ -330,7 +330,7 @@ export class Member implements AsyncDisposable {
     const over = new AbortController();
     const late = (error: unknown): void => {
       if (this.#isEnding) throw error;
-      this.#needs.log.info({ reason: String(error) }, 'the etcd of this node is not a member yet');
+      this.#needs.log.info({ reason: String(error) }, "waiting for this node's etcd to be promoted");
     };
     try {
       await Promise.all([

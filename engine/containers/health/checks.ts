@@ -199,7 +199,7 @@ export class HealthChecks implements Disposable {
       this.#emit(`exec_start: ${said}`, watch.id, { execID: execId });
     });
     await this.#describe(watch, container, shim);
-    if (!this.#isOf(watch, shim)) throw new EngineError('conflict', 'the container is not checked any more');
+    if (!this.#isOf(watch, shim)) throw new EngineError('conflict', 'the health checks of the container have ended');
     watch.shim = shim;
     try {
       const { OomScoreAdj: oomScoreAdj } = container.hostConfig;

@@ -77,7 +77,7 @@ export class Fabrics implements Disposable {
     if (refused === open.refused) return;
     this.#open.set(id, { ...open, refused });
     if (refused !== '')
-      this.#log.warn({ network: id, nodes: refused }, 'nodes of a network have addresses that lead nowhere');
+      this.#log.warn({ network: id, nodes: refused }, 'ignoring nodes of a network with unusable addresses');
   }
 
   #make({ id, overlay, custom }: NetworkRecord): Omit<Open, 'nodes' | 'refused'> {

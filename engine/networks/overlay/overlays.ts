@@ -88,7 +88,7 @@ export class Overlays implements Disposable {
     const { settings, store } = this.#networks;
     const { members, refused } = checkedMembers(sent);
     if (refused > 0)
-      settings.log.warn({ network: id, refused }, 'the leader named members of a network that are no members');
+      settings.log.warn({ network: id, refused }, 'ignoring invalid members of a network from the leader');
     settings.db.transaction(() => {
       const known = store.network(id);
       if (whole !== undefined) {

@@ -109,7 +109,7 @@ export class CleanupQueue {
   /** Repeats the calls until the plugins answer, also over restarts of the daemon. */
   flushLater(id: string): void {
     const work = async (): Promise<void> => await this.flush(id);
-    this.#parts.background.untilDone('tell a plugin what has ended', { id }, work);
+    this.#parts.background.untilDone('undo earlier calls to a plugin', { id }, work);
   }
 
   /** Calls the plugins now, and again later if one does not answer. */
@@ -118,7 +118,7 @@ export class CleanupQueue {
       await this.flush(id);
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
-      this.#parts.log.warn({ err: error, id }, 'repeat calls to plugins that are away');
+      this.#parts.log.warn({ err: error, id }, 'a plugin does not answer, repeating its calls later');
       this.flushLater(id);
     }
   }
@@ -143,7 +143,7 @@ export class CleanupQueue {
     } catch (error) {
       if (!(error instanceof PluginError) || error.how === 'silent') throw error;
       if (error.status === 404) return; // not every plugin has every method
-      log.warn({ err: error, plugin: name, method }, 'a plugin refuses to take back what has ended');
+      log.warn({ err: error, plugin: name, method }, 'a plugin refused a call that undoes an earlier one');
     }
   }
 }

@@ -153,7 +153,7 @@ export class Attachments {
     const error = new EngineError(kind, reason);
     const waiting = this.#waiting.get(id);
     if (waiting !== undefined) return waiting.reject(error);
-    this.#settings.log.warn({ err: error, container: row.name }, 'a running container is in its network no more');
+    this.#settings.log.warn({ err: error, container: row.name }, 'a running container has lost its network');
     this.#drop(id);
   }
 

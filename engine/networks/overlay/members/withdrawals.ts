@@ -37,7 +37,7 @@ export class Withdrawals {
     const { clock, log } = this.#needs;
     const all = Promise.all(networks.map(async (network) => await this.#rounds.run(network)));
     if (await settlesWithin(all, MAX_SECONDS, clock)) return;
-    log.info({ networks }, 'a task ends though not all nodes have said that they lead nobody to it');
+    log.info({ networks }, 'stopping a task before all nodes removed it from load balancing');
   }
 
   /** The leader's answer. */
