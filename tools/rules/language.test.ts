@@ -10,7 +10,8 @@ const root = dirname(dirname(import.meta.dirname));
 const MAX_SUBJECT_LENGTH = 72;
 
 test('comments, test names and constants of the tree name their subject', () => {
-  const paths = execFileSync('git', ['ls-files', '*.ts', '*.c', '*.h'], { cwd: root, encoding: 'utf8' }).split('\n');
+  const names = ['*.ts', '*.c', '*.h', '*.sh', '*Makefile', 'gantry'];
+  const paths = execFileSync('git', ['ls-files', ...names], { cwd: root, encoding: 'utf8' }).split('\n');
   const findings = paths
     .filter((path) => path !== '' && !path.startsWith('tools/rules/language'))
     .flatMap((path) =>
@@ -35,6 +36,8 @@ test('subjects of the given commits have at most 72 characters', () => {
 
 for (const [path, line, isFound] of [
   ['a.ts', '/** Of the volume. */', true],
+  ['a.sh', '# What was fetched before is not asked for again.', true],
+  ['a.ts', '# What a template may hold', false],
   ['a.ts', '  // What follows is slow', true],
   ['a.ts', 'const a = 1; // Who asks', true],
   ['a.ts', ' * The same without sizes.', true],

@@ -7,6 +7,11 @@ const RULES: readonly Readonly<{ pattern: RegExp; reason: string; onlyIn?: RegEx
     reason: 'a comment begins with its subject',
   },
   {
+    pattern: /^\s*#\s+(?:Of|What|Who|Whose|The same)\b/,
+    reason: 'a comment begins with its subject',
+    onlyIn: /(?:^|\/)(?:gantry|Makefile|[^/]+\.sh)$/,
+  },
+  {
     pattern: /\b(?:test|it|suite|describe)\(\s*['"`](?:[^'"`]*\s)?(?:what|who|whose)\b/i,
     reason: 'a test is named by its subject and behaviour',
     onlyIn: /\.(?:test|contract)\.ts$/,
