@@ -1,7 +1,7 @@
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The address of an engine as `docker context create` stored it. */
-export type ContextEndpoint = Readonly<{
+type ContextEndpoint = Readonly<{
   host: string;
   tls: { ca?: Buffer; cert?: Buffer; key?: Buffer; verify: boolean } | undefined;
 }>;

@@ -11,7 +11,7 @@ export type SecretBody = {
   Data: string;
   Templating?: { Name: string };
 };
-export type SecretWire = {
+type SecretWire = {
   ID: string;
   Version: { Index: number };
   CreatedAt: string;

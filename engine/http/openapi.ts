@@ -16,7 +16,7 @@ type Tree = {
 type Schema = { querystring?: Tree; params?: Tree; body?: Tree; response?: Record<string, Tree> };
 
 /** The schema without the fields that came after the version. */
-export function schemaAt(schema: Tree, since: FieldVersions['body'] = {}, version: ApiVersion, place = ''): Tree {
+function schemaAt(schema: Tree, since: FieldVersions['body'] = {}, version: ApiVersion, place = ''): Tree {
   const at = (tree: Tree, path: string): Tree => schemaAt(tree, since, version, path);
   const pathOf = (name: string): string => (place === '' ? name : `${place}.${name}`);
   const isKnown = (name: string): boolean => !isBelow(version, since[pathOf(name)] ?? OLDEST);

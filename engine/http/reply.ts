@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-export type ReplyHeaders = Record<string, string | number | readonly string[]>;
+type ReplyHeaders = Record<string, string | number | readonly string[]>;
 
 /** The answer to a request, written by the server when the handler has ended, unless the handler took it over. */
 export class Reply<Answer = unknown> {

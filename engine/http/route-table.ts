@@ -16,7 +16,7 @@ export type RouteSchema = Readonly<{
   response?: Readonly<Record<number, TSchema>>;
 }>;
 
-export type RouteConfig = Readonly<{
+type RouteConfig = Readonly<{
   /** The steps between this route and clients of older versions. */
   steps?: Steps;
   /** Statuses of this route that differ from the table, such as `{ conflict: { below: '1.25', status: 500 } }`. */

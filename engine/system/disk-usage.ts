@@ -15,7 +15,7 @@ type KeptVolume = Readonly<{ bytes: number; cursor: number; measuredAt: Temporal
 export type DiskUsageKind = (typeof DISK_USAGE_KINDS)[number];
 type UsageField = 'ImageUsage' | 'ContainerUsage' | 'VolumeUsage' | 'BuildCacheUsage';
 type UsageOf<Field extends UsageField> = NonNullable<DiskUsageWire[Field]>;
-export type DiskUsages = Pick<DiskUsageWire, UsageField>;
+type DiskUsages = Pick<DiskUsageWire, UsageField>;
 
 /** Files of a volume may be changed on the machine, without an event. */
 const MAX_VOLUME_AGE_SECONDS = 60;

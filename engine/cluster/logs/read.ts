@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 
+import type { LogsRequest } from '../../containers/streams/logs.ts';
 import type { Engine } from '../../engine.ts';
 import { encodeFrame } from '../../http/streams/frames.ts';
 import { parseTime } from '../../http/values/times.ts';
@@ -8,19 +9,8 @@ import { describeAttributes } from '../../logs/log-details.ts';
 import { LOG_LIMITS, ReadLog, type LogOptions, type LogRequest } from '../wire/log-messages.ts';
 import { readMessages } from '../wire/read-messages.ts';
 
-/** The parameters as they come. */
-type LogsRequest = Readonly<{
-  details?: boolean;
-  follow?: boolean;
-  stdout?: boolean;
-  stderr?: boolean;
-  timestamps?: boolean;
-  since?: string;
-  tail?: string;
-}>;
-
 /** The form of the lines for the client. */
-export type LogForm = Readonly<{
+type LogForm = Readonly<{
   timestamps: boolean;
   details: boolean;
   /** 8-byte frames, or the bare text as a tty's log is sent. */
@@ -41,7 +31,7 @@ export function readLogOptions({
   follow = false,
   since,
   tail,
-}: LogsRequest): LogOptions {
+}: Omit<LogsRequest, 'until'>): LogOptions {
   if (!stdout && !stderr) throw new EngineError('invalid', 'Bad parameters: you must choose at least one stream');
   const count = tailOf(tail);
   const from = since === undefined || since === '' || since === '0' ? undefined : parseTime('since', since);

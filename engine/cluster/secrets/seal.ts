@@ -5,7 +5,7 @@ import { EngineError } from '../../lib/errors.ts';
 import type { SecretKind } from './kinds.ts';
 
 /** Names the object that data belongs to: sealed data of one opens as that of no other. */
-export type Sealed = Readonly<{ kind: SecretKind; name: string }>;
+type Sealed = Readonly<{ kind: SecretKind; name: string }>;
 
 /** Identifies a key without showing it. */
 export function digestOfKey(key: Buffer): string {

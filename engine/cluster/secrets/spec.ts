@@ -5,7 +5,7 @@ import type { SecretRecord } from '../state/records.ts';
 import { SECRET_KINDS, type SecretKind } from './kinds.ts';
 import type { SecretBody } from './schema.ts';
 
-export type SecretSpec = Readonly<Pick<SecretRecord, 'name' | 'labels' | 'templating'> & { data: Buffer }>;
+type SecretSpec = Readonly<Pick<SecretRecord, 'name' | 'labels' | 'templating'> & { data: Buffer }>;
 
 const NAME = /^[a-zA-Z0-9](?:[a-zA-Z0-9-_.]*[a-zA-Z0-9])?$/;
 const MAX_NAME_LETTERS = 64;

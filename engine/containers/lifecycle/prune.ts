@@ -6,7 +6,7 @@ import { removeContainer, type RemoveNeeds } from './remove.ts';
 
 type Needs = RemoveNeeds & Pick<Engine, 'containers' | 'events' | 'layers'>;
 
-export type PrunedContainers = { ids: string[]; bytes: number };
+type PrunedContainers = { ids: string[]; bytes: number };
 
 /** Removes containers that do not run; their anonymous volumes stay. Stops early when the client goes. */
 export async function pruneContainers(

@@ -14,7 +14,7 @@ import type { Container } from '../store.ts';
 type Needs = Pick<Engine, 'containers' | 'runs'>;
 
 /** The parameters as they come: seconds (with a fraction) or RFC 3339, `all` or a number. */
-type LogsRequest = Readonly<{
+export type LogsRequest = Readonly<{
   details?: boolean;
   follow?: boolean;
   stdout?: boolean;

@@ -22,7 +22,7 @@ export type SourceTree = Readonly<{
   name: string;
 }>;
 
-export type SourceEntry = Readonly<{ name: string; isFolder: boolean }>;
+type SourceEntry = Readonly<{ name: string; isFolder: boolean }>;
 
 /** Sources of a COPY as written. */
 export type SourcesWanted = Readonly<{

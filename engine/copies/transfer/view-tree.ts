@@ -3,7 +3,7 @@ import { closeSync, fstatSync, readSync, type Stats } from 'node:fs';
 import { deviceMajor, deviceMinor } from '../../host/files/device-nodes.ts';
 import { holdAt, namesIn, openHeld, targetOf, xattrOf } from '../../host/files/held-files.ts';
 import { holdInRoot, readable, type BytePath } from '../../host/files/openat.ts';
-import type { EntryType } from '../../layers/tar/tar-header.ts';
+import { entryTypeOf, type EntryType } from '../../layers/tar/tar-header.ts';
 import { beginSum } from '../../layers/threads/context-sums.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import type { View } from '../view.ts';
@@ -12,15 +12,6 @@ import type { SourceTree } from './sources.ts';
 
 const READ_BYTES = 1024 * 1024;
 const CAPABILITY = 'security.capability';
-const TYPES: Readonly<Record<number, EntryType>> = {
-  0o100000: 'file',
-  0o040000: 'directory',
-  0o120000: 'symlink',
-  0o020000: 'charDevice',
-  0o060000: 'blockDevice',
-  0o010000: 'fifo',
-};
-
 /** The files of an image. Checksums are computed when they are asked for. */
 export function viewTree(view: View): SourceTree {
   const { root } = view;
@@ -101,7 +92,7 @@ function sumAt(root: number, path: BytePath): string | undefined {
 
 function sumOfHeld(held: number, path: BytePath): string | undefined {
   const stat = fstatSync(held);
-  const type = TYPES[stat.mode & 0o170000];
+  const type = entryTypeOf(stat.mode);
   if (type === undefined) return undefined;
   const hash = beginSum({
     name: type === 'directory' ? `${path}/` : path,

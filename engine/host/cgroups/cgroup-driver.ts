@@ -13,7 +13,7 @@ export type CgroupDriver = 'systemd' | 'cgroupfs';
 export type CgroupPlace = Readonly<{ driver: CgroupDriver; parent: string; prefix?: string }>;
 
 /** Monitors know containers by docker's names of cgroups; ours are of plugins, and of containers of earlier versions. */
-export type CgroupPrefix = 'docker' | 'gantry';
+type CgroupPrefix = 'docker' | 'gantry';
 
 export function isSystemdRunning(): boolean {
   return existsSync('/run/systemd/system');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { lstatSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -9,39 +9,11 @@ import { ownCgroup } from '../cgroups/cgroup-moves.ts';
 import { cgroupsIn, detectCgroups, processesIn, readUsage, removeCgroup } from '../cgroups/cgroups.ts';
 import { effectiveCapabilities, hardLimits } from '../confinement/privileges.ts';
 import { deviceMajor, deviceMinor, deviceNumber, makeNode } from './device-nodes.ts';
-import { getXattr, listXattrs, removeXattr, setXattr } from './xattr.ts';
 
 function folder(): Disposable & { at(name: string): string } {
   const root = mkdtempSync(join(tmpdir(), 'gantry-files-'));
   return { at: (name) => join(root, name), [Symbol.dispose]: () => rmSync(root, { recursive: true }) };
 }
-
-test('extended attributes are set, read, listed and removed, with any bytes', () => {
-  using files = folder();
-  writeFileSync(files.at('file'), '');
-  const value = Buffer.from([0, 255, 10]);
-
-  setXattr(files.at('file'), 'trusted.test', value);
-  setXattr(files.at('file'), 'trusted.empty', Buffer.alloc(0));
-
-  assert.deepEqual(getXattr(files.at('file'), 'trusted.test'), value);
-  assert.deepEqual(getXattr(files.at('file'), 'trusted.empty'), Buffer.alloc(0));
-  assert.deepEqual(listXattrs(files.at('file')).toSorted(), ['trusted.empty', 'trusted.test']);
-  removeXattr(files.at('file'), 'trusted.test');
-  assert.equal(getXattr(files.at('file'), 'trusted.test'), undefined);
-  assert.throws(() => removeXattr(files.at('file'), 'trusted.test'), { code: 'ENODATA' });
-});
-
-test('attributes belong to a symbolic link itself', () => {
-  using files = folder();
-  writeFileSync(files.at('file'), '');
-  symlinkSync('file', files.at('link'));
-
-  setXattr(files.at('link'), 'trusted.test', Buffer.from('x'));
-
-  assert.deepEqual(listXattrs(files.at('file')), []);
-  assert.deepEqual(listXattrs(files.at('link')), ['trusted.test']);
-});
 
 test('nodes of every kind are made', () => {
   using files = folder();

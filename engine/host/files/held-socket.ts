@@ -4,7 +4,7 @@ import { EngineError } from '../../lib/errors.ts';
 import { holdAt, openRoot } from './openat.ts';
 
 /** A socket that is held open: its path leads there, whatever takes its name meanwhile. */
-export type HeldSocket = Disposable & Readonly<{ path: string }>;
+type HeldSocket = Disposable & Readonly<{ path: string }>;
 
 /**
  * Holds a socket in a folder that others write. Throws `ENOENT` without one, and `failed` for anything else of that name,

@@ -37,7 +37,7 @@ export class BodyMemory {
 }
 
 /** The bytes of one body, in one piece: each of a million chunks of one byte would cost a hundred. */
-export class GrowingBody implements Disposable {
+class GrowingBody implements Disposable {
   readonly refuse: Refuse;
   readonly #maxBytes: number;
   readonly #onGrow: (added: number) => void;

@@ -4,7 +4,7 @@ import { deviceMajor, deviceMinor } from '../../host/files/device-nodes.ts';
 import { dataOf, holdAt, namesIn, openHeld, targetOf, xattrNamesOf, xattrOf } from '../../host/files/held-files.ts';
 import type { BytePath } from '../../host/files/openat.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
-import { BLOCK_BYTES, type EntryType, type Segment } from '../tar/tar-header.ts';
+import { BLOCK_BYTES, entryTypeOf, type EntryType, type Segment } from '../tar/tar-header.ts';
 import { TAR_END } from '../tar/tar-write.ts';
 import { isOpaque, isWhiteout, opaqueMark, whiteout, type Rules } from './layer-rules.ts';
 import { entryHeader, type NewEntry } from './tar-entry.ts';
@@ -29,15 +29,6 @@ const DEEPEST = 2000;
 const HOLES_BYTES = 64 * 1024 * 1024;
 const SEGMENTS_MOST = 10_000;
 const ZEROS = Buffer.alloc(64 * 1024);
-
-const TYPES: Readonly<Record<number, EntryType>> = {
-  0o100000: 'file',
-  0o040000: 'directory',
-  0o120000: 'symlink',
-  0o020000: 'charDevice',
-  0o060000: 'blockDevice',
-  0o010000: 'fifo',
-};
 
 /**
  * A tree of files as an archive, in the order of the names' bytes, in chunks from `fresh`. Sockets are left out.
@@ -73,7 +64,7 @@ class Packer {
 
   *entry(held: number, name: BytePath | undefined, depth: number): Generator<Buffer> {
     const stat = fstatSync(held);
-    const type = TYPES[stat.mode & 0o170000];
+    const type = entryTypeOf(stat.mode);
     if (type === undefined) return; // a socket has no form in an archive
     if (type === 'directory') yield* this.#folder(held, name, stat, depth);
     else if (name === undefined || this.#choice?.includes(name) === false) return;

@@ -25,8 +25,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { TarWriter, type TarEntry } from '@gantry/testing/archives/tar-writer.ts';
+import { getXattr, setXattr } from '@gantry/testing/archives/xattr.ts';
 
-import { getXattr, setXattr } from '../../host/files/xattr.ts';
 import { LayerExtractor } from './extract.ts';
 import { DEFAULT_LIMITS, TarReader, type ArchiveLimits } from './tar-reader.ts';
 

@@ -17,6 +17,20 @@ export const TYPE_FLAGS: Readonly<Record<EntryType, string>> = {
   fifo: '6',
 };
 
+const TYPES_OF_MODES: Readonly<Record<number, EntryType>> = {
+  0o100000: 'file',
+  0o040000: 'directory',
+  0o120000: 'symlink',
+  0o020000: 'charDevice',
+  0o060000: 'blockDevice',
+  0o010000: 'fifo',
+};
+
+/** The type of a file by its mode; undefined for a socket, which no archive has. */
+export function entryTypeOf(mode: number): EntryType | undefined {
+  return TYPES_OF_MODES[mode & 0o170000];
+}
+
 export type Segment = { offset: number; bytes: number };
 
 /** One member of an archive, with the values of its extended headers. */

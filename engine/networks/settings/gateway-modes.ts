@@ -4,7 +4,7 @@ import { optionOf, unreadable, type Options } from './options.ts';
 
 /** `nat-unprotected`: all ports are reached from outside; `routed`: published ones, without translation; `isolated`: none. */
 const GATEWAY_MODES = ['nat', 'nat-unprotected', 'routed', 'isolated'] as const;
-export type GatewayMode = (typeof GATEWAY_MODES)[number];
+type GatewayMode = (typeof GATEWAY_MODES)[number];
 
 /** The way between the containers of a bridge and the world, by family. */
 export type GatewayModes = Readonly<Record<Family, GatewayMode>>;

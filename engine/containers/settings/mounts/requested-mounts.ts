@@ -16,7 +16,7 @@ type RequestedMount = Readonly<{ mount: MountPoint; volume: NonNullable<MountSpe
 export type MountDefaults = Readonly<{ readOnlyIsFlat?: boolean }>;
 
 /** Each takes milliseconds of the daemon's time, and the kernel has a limit of 100,000 for all of a namespace. */
-export const MAX_MOUNTS = 1000;
+const MAX_MOUNTS = 1000;
 
 /** A warning of the creation. */
 export const DRIVER_IS_IGNORED =

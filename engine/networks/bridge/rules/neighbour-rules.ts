@@ -5,7 +5,7 @@ import { addressesOf, type Place } from '../../endpoints/endpoint.ts';
 import type { BridgeRules } from './ruleset.ts';
 
 /** The addresses that somebody has: bridges and containers, by their ports. */
-export type Owners = Readonly<{ networks: readonly BridgeRules[]; places: readonly Place[] }>;
+type Owners = Readonly<{ networks: readonly BridgeRules[]; places: readonly Place[] }>;
 
 /**
  * The rules of neighbours as one nft table of the family `bridge`: a container that says by ARP or neighbour discovery that

@@ -1,4 +1,4 @@
-import { bind, check, refusal } from '../libc.ts';
+import { bind, check, refusal } from '@gantry/engine/host/libc.ts';
 
 const lsetxattr = bind<[string, string, Buffer, number, number], number>(
   'int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)',
@@ -6,12 +6,8 @@ const lsetxattr = bind<[string, string, Buffer, number, number], number>(
 const lgetxattr = bind<[string, string, Buffer | null, number], number>(
   'int64_t lgetxattr(const char *path, const char *name, void *value, size_t size)',
 );
-const llistxattr = bind<[string, Buffer | null, number], number>(
-  'int64_t llistxattr(const char *path, void *list, size_t size)',
-);
-const lremovexattr = bind<[string, string], number>('int lremovexattr(const char *path, const char *name)');
 
-/** The kernel's limit for one value, and for the list of names. */
+/** The kernel's limit for one value. */
 const XATTR_MAX_BYTES = 65_536;
 
 // Synchronous calls only, so that one buffer serves all of them.
@@ -31,20 +27,4 @@ export function getXattr(path: string, name: string): Buffer | undefined {
     throw error;
   }
   return Buffer.from(buffer.subarray(0, size));
-}
-
-/** The names of the extended attributes; none on a file system without them. */
-export function listXattrs(path: string): string[] {
-  const size = llistxattr(path, buffer, buffer.length);
-  if (size < 0) {
-    const error = refusal('llistxattr', [path]);
-    if (error.code === 'EOPNOTSUPP' || error.code === 'ENOTSUP') return [];
-    throw error;
-  }
-  return buffer.toString('utf8', 0, size).split('\0').slice(0, -1);
-}
-
-/** Removes an extended attribute. Throws `ENODATA` if it does not exist. */
-export function removeXattr(path: string, name: string): void {
-  check(lremovexattr(path, name), 'lremovexattr', [path, name]);
 }
