@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Api } from '@gantry/testing/api.ts';
 
-const LOOK_MS = 5;
+const CHECK_INTERVAL_MS = 5;
 const DEADLINE_MS = 180_000;
 
 /** Looks every few milliseconds until it is so. */
 export async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
-  for (const end = performance.now() + DEADLINE_MS; performance.now() < end; await sleep(LOOK_MS)) {
+  for (const end = performance.now() + DEADLINE_MS; performance.now() < end; await sleep(CHECK_INTERVAL_MS)) {
     if (await isSo()) return;
   }
   throw new Error(`${what}: not within ${DEADLINE_MS / 1000} seconds`);

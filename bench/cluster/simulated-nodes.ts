@@ -24,7 +24,7 @@ const isSecure = !place.startsWith('/');
 const authority = isSecure ? ((await once(process, 'message'))[0] as Authority) : undefined;
 const ANSWER_MS = 30_000;
 const [LEAST_MS, MAX_MS] = [50, 500];
-const AGAIN_MS = 100;
+const RETRY_DELAY_MS = 100;
 const FIRST_BEAT_MS = 4750;
 
 /** One node; its tasks outlive its sessions. */
@@ -51,7 +51,7 @@ class SimulatedNode {
       } catch (error) {
         if (!(error instanceof Error)) throw error; // no leader takes it now
       }
-      await sleep(AGAIN_MS + Math.random() * 1000);
+      await sleep(RETRY_DELAY_MS + Math.random() * 1000);
     }
   }
 

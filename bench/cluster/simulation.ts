@@ -26,7 +26,7 @@ import { Usage } from './usage.ts';
 const SERVICES = 100;
 const DEADLINE_MS = 600_000;
 /** A look counts all tasks, in the leader's own process. */
-const LOOK_MS = 500;
+const CHECK_INTERVAL_MS = 500;
 const SECURE_PLACE = '127.0.0.1:23777';
 
 export async function main(nodes = '1000', tasks = '100000', how = ''): Promise<void> {
@@ -70,11 +70,11 @@ async function rounds(leader: SimulatedLeader, { nodes, tasks, usage }: Round): 
     const begun = performance.now();
     while (!isSo()) {
       if (performance.now() - begun > DEADLINE_MS) throw new Error(`${what}: not after ${DEADLINE_MS} ms`);
-      await sleep(LOOK_MS);
+      await sleep(CHECK_INTERVAL_MS);
     }
     const seconds = (performance.now() - begun) / 1000;
     console.log(`${what}: ${seconds.toFixed(1)} s, ${(count / seconds).toFixed(0)} a second\n  ${usage.tell()}`);
-    await sleep(LOOK_MS); // the stall of that is over
+    await sleep(CHECK_INTERVAL_MS); // the stall of that is over
     usage.begin();
   };
   const areReady = (): boolean =>

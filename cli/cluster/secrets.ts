@@ -39,7 +39,7 @@ function commandsOf(kind: client.SecretKind) {
       run: async ({ connection }, [Name = '', file = ''], flags) => {
         const driver = flags['template-driver'];
         const { ID } = await client.createSecret(connection, kind, {
-          ...{ Name, Labels: mapOf(flags.label), Data: (await read(file)).toString('base64') },
+          ...{ Name, Labels: mapOf(flags.label), Data: (await readValue(file)).toString('base64') },
           ...(driver !== undefined && { Templating: { Name: driver } }),
         });
         console.log(ID);
@@ -91,7 +91,7 @@ function commandsOf(kind: client.SecretKind) {
 export const secretCommands = commandsOf('secret');
 export const configCommands = commandsOf('config');
 
-async function read(file: string): Promise<Buffer> {
+async function readValue(file: string): Promise<Buffer> {
   if (file !== '-') return await readFile(file);
   if (process.stdin.isTTY) throw new UsageError('stdin is a terminal, not data: redirect');
   return await buffer(process.stdin);

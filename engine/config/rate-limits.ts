@@ -54,7 +54,7 @@ export type RateLimits = Readonly<{
 
 /** Reads the file of `--api-rate-limit`; the defaults are the specification's. Throws `invalid`. */
 export function readRateLimits(path: string): RateLimits {
-  const { limits = {}, categories = {}, secondary = {}, identities = {} } = read(path);
+  const { limits = {}, categories = {}, secondary = {}, identities = {} } = readLimitsFile(path);
   const tokens = identities.tokens ?? [];
   const seen = new Set<string>();
   for (const { sha256 } of tokens) {
@@ -74,7 +74,7 @@ export function readRateLimits(path: string): RateLimits {
   };
 }
 
-function read(path: string): Static<typeof File> {
+function readLimitsFile(path: string): Static<typeof File> {
   const value = readJsonFile(path);
   const [fits, errors] = Schema.Compile(File).Errors(value);
   if (fits) return value as Static<typeof File>;

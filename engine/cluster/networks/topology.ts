@@ -88,14 +88,14 @@ export class Topology {
       const part = this.#part(network);
       part.members.set(id, member);
       if (old === undefined && isPlaced) part.nodes.set(node, (part.nodes.get(node) ?? 0) + 1);
-      noted(changed, network).members.push(member);
+      changesOf(changed, network).members.push(member);
     }
     for (const network of before.keys()) {
       if (now.has(network)) continue;
       const part = this.#part(network);
       part.members.delete(id);
       if (isPlaced) this.#leave(part, this.#placed.get(id) ?? '');
-      noted(changed, network).gone.push(id);
+      changesOf(changed, network).gone.push(id);
     }
     if (now.size === 0) this.#memberships.delete(id);
     else this.#memberships.set(id, now);
@@ -201,7 +201,7 @@ export function hostOf(node: NodeRecord | undefined): string | undefined {
   return parseIp(address) === undefined ? undefined : address;
 }
 
-function noted(changed: Map<string, Changed>, network: string): Changed {
+function changesOf(changed: Map<string, Changed>, network: string): Changed {
   let one = changed.get(network);
   if (one === undefined) changed.set(network, (one = { members: [], gone: [] }));
   return one;

@@ -32,12 +32,12 @@ export function securityOptions({ SecurityOpt }: Pick<HostConfig, 'SecurityOpt'>
     const flag = FLAGS.get(option);
     if (flag !== undefined) found[flag] = true;
     else if (option === 'disable') found.labels.push(option);
-    else read(option, found);
+    else applyOption(option, found);
   }
   return found;
 }
 
-function read(option: string, found: { -readonly [Key in keyof SecurityOptions]: SecurityOptions[Key] }): void {
+function applyOption(option: string, found: { -readonly [Key in keyof SecurityOptions]: SecurityOptions[Key] }): void {
   const separator = option.includes('=') ? '=' : ':';
   const at = option.indexOf(separator);
   if (at === -1) throw new EngineError('invalid', `invalid --security-opt 1: ${JSON.stringify(option)}`);

@@ -6,7 +6,7 @@ import { changeLink, macText } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
 import type { Background } from '../../lib/concurrency/background.ts';
 import { hasCode } from '../../lib/errors.ts';
-import { PATIENCE_MS } from './leaving-links.ts';
+import { LEAVE_TIMEOUT_MS } from './leaving-links.ts';
 
 /**
  * Brings up a new link. Two links over a parent cannot have the same hardware address, and the link of an ended
@@ -46,7 +46,7 @@ export class HardwareAddresses {
       this.#end(one);
       throw new Error(`another link keeps the hardware address ${mac}`);
     };
-    one.held.use(this.#background.after(PATIENCE_MS, 'set a hardware address', { mac }, expired));
+    one.held.use(this.#background.after(LEAVE_TIMEOUT_MS, 'set a hardware address', { mac }, expired));
     // A link that leaves its parent is told as a change of the parent, which is in this namespace.
     this.#monitor ??= new ChangeMonitor('links', () => this.#retry());
     this.#retry(); // it may have left before
