@@ -46,7 +46,15 @@ export function findNetwork(
   scope = '',
 ): NetworkRecord {
   const all = allNetworks(engine.networks, cluster);
-  return findIn(scope === '' ? all : all.filter((network) => scopeOf(network) === scope), ref);
+  if (scope === '') return findIn(all, ref);
+  const ofNodes = scope === 'swarm' && cluster !== undefined ? networksOfNodes(all) : [];
+  return findIn([...all.filter((network) => scopeOf(network) === scope), ...ofNodes], ref);
+}
+
+/** Networks that every node has, and that services may name: docker's command line asks for them by the scope of the cluster. */
+function networksOfNodes(networks: readonly NetworkRecord[]): NetworkRecord[] {
+  const own = networks.filter(({ name, overlay }) => overlay === undefined && ['host', 'bridge'].includes(name));
+  return own.map((network) => ({ ...network, id: network.name }));
 }
 
 function isDangling(filters: Filters): boolean | undefined {

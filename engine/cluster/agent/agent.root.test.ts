@@ -44,6 +44,29 @@ suite('the tasks of a node', { concurrency: false }, () => {
     await host.node('host1', ({ Status, ManagerStatus }) => Status.State === 'ready' && ManagerStatus?.Leader === true);
   };
 
+  test('a service can be in the network of its nodes, alone and without ports of the ingress network', async () => {
+    const { body: hostNetwork } = await host.engine.get<{ Id: string }>('/networks/host?scope=swarm');
+    const names: unknown[] = [];
+    for (const Target of ['host', 'bridge', hostNetwork.Id]) {
+      await services.create('near', {}, { TaskTemplate: { Networks: [{ Target }] } });
+      const [task] = await services.running('near', 1);
+      const { HostConfig, NetworkSettings } = await inspect('near', task!);
+      const { body } = await host.engine.get<{ Spec: { TaskTemplate: { Networks: object[] } } }>('/services/near');
+      names.push([HostConfig.NetworkMode, Object.keys(NetworkSettings.Networks), body.Spec.TaskTemplate.Networks]);
+      await remove('near');
+    }
+    const refused = async (Networks: object[], more: object = {}): Promise<number> => {
+      const TaskTemplate = { ContainerSpec: { Image: 'busybox' }, Networks };
+      return (await host.engine.post('/services/create', { Name: 'never', TaskTemplate, ...more })).status;
+    };
+
+    const inHost = ['host', ['host'], [{ Target: 'host' }]];
+    assert.deepEqual(names, [inHost, ['default', ['bridge'], [{ Target: 'bridge' }]], inHost]);
+    assert.equal(await refused([{ Target: 'host' }, { Target: 'bridge' }]), 400);
+    const EndpointSpec = { Ports: [{ TargetPort: 80, PublishedPort: 8080 }] };
+    assert.equal(await refused([{ Target: 'host' }], { EndpointSpec }), 400);
+  });
+
   test('a task becomes a container by the fields of its template, with its name and labels', async () => {
     const labels = { mine: 'yes' };
     const id = await services.create(

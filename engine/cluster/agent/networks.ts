@@ -12,7 +12,13 @@ export type TaskNetworks = Readonly<{
  * Waits until this node knows the networks of a task, before its container is created; what it throws rejects the task.
  * Without networks of its own a task is in the default one.
  */
-export async function joinTaskNetworks({ networks }: AgentNeeds, { addresses }: AgentTask): Promise<TaskNetworks> {
+export async function joinTaskNetworks(
+  { networks }: AgentNeeds,
+  { addresses, made }: AgentTask,
+): Promise<TaskNetworks> {
+  if (made?.container.nodeNetwork === 'host') {
+    return { hostConfig: { NetworkMode: 'host' }, networkingConfig: { EndpointsConfig: {} } };
+  }
   const { networkMode, endpoints } = await networks.overlays.containerNetworks(addresses);
   return { hostConfig: { NetworkMode: networkMode }, networkingConfig: { EndpointsConfig: endpoints } };
 }

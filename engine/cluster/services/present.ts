@@ -39,7 +39,7 @@ function hasEndpoint({ endpoint, networks }: ServiceSpec): boolean {
 
 function presentSpec(spec: ServiceSpec): object {
   const { name, labels, template, mode, update, rollback, hasTaskNetworks, networks, endpoint } = spec;
-  const shown = presentNetworks(networks);
+  const shown = presentNetworks(networks, template);
   return {
     Name: name,
     Labels: labels,
@@ -59,7 +59,12 @@ function presentSpec(spec: ServiceSpec): object {
 }
 
 /** The networks of a service, as its specification or its task template has them. */
-export function presentNetworks(networks: ServiceSpec['networks']): object[] {
+export function presentNetworks(
+  networks: ServiceSpec['networks'],
+  template: Pick<ServiceSpec['template'], 'container'> | undefined,
+): object[] {
+  const { nodeNetwork } = template?.container ?? {};
+  if (nodeNetwork !== undefined) return [{ Target: nodeNetwork }];
   return networks.map(({ target, aliases, driverOpts }) => ({
     Target: target,
     ...filled({ Aliases: aliases, DriverOpts: driverOpts }),

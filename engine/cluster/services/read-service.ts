@@ -16,8 +16,10 @@ export function readService(
   refuseIf(!isWithin(MAX_RECORD_BYTES, body), 'the specification of a service is 512 KB at most');
   const spec = readServiceSpec(body);
   const [registryAuth = ''] = [auth ?? ''].flat();
+  const { networks, nodeNetwork } = resolveNetworks(view, spec, local);
+  const container = { ...spec.template.container, ...(nodeNetwork !== undefined && { nodeNetwork }) };
   return {
-    spec: { ...spec, networks: resolveNetworks(view, spec.networks, local) },
+    spec: { ...spec, networks, template: { ...spec.template, container } },
     ...(registryAuth === '' ? {} : { registryAuth }),
   };
 }

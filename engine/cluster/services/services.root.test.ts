@@ -131,7 +131,7 @@ suite('services and tasks of a cluster', { concurrency: false }, () => {
         /AlreadyExists desc = name conflicts with an existing object: service web already exists$/,
       ],
       [{ Name: 'a.b' }, 400, /name must be valid as a DNS name component$/],
-      [{ Name: 'x', Networks: [{ Target: 'bridge' }] }, 403, /^The network bridge cannot be used with services\./],
+      [{ Name: 'x', Networks: [{ Target: 'none' }] }, 403, /^The network none cannot be used with services\./],
       [{ Name: 'x', Networks: [{ Target: 'nope' }] }, 500, /^network nope not found$/],
       [
         { Name: 'x', TaskTemplate: { ...TaskTemplate, Placement: { Constraints: ['x'] } } },

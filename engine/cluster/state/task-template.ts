@@ -72,7 +72,13 @@ export type TaskContainer = Readonly<{
   oomScoreAdj?: number;
   /** Kinds of Windows, with which the container is refused. */
   isolation?: 'process' | 'hyperv';
+  /** A network of the task's node, in place of those of the cluster. */
+  nodeNetwork?: NodeNetwork;
 }>;
+
+/** Networks that every node has under the same name. */
+export const NODE_NETWORKS = ['host', 'bridge'] as const;
+export type NodeNetwork = (typeof NODE_NETWORKS)[number];
 
 /** Missing fields are the image's. */
 export type TaskHealthcheck = Readonly<{

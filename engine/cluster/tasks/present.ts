@@ -12,7 +12,7 @@ export function presentTask(view: View, task: Stored<'task'>): object {
   const generic = task.generic?.map(presentGeneric);
   const made = view.get('template', `${service}/${template}`);
   const isShown = view.get('service', service)?.spec.hasTaskNetworks === true;
-  const networks = isShown ? presentNetworks(made?.networks ?? []) : [];
+  const networks = isShown ? presentNetworks(made?.networks ?? [], made?.template) : [];
   return {
     ID: id,
     Version: { Index: version },

@@ -12,7 +12,7 @@ import {
   PortField,
 } from '../../lib/notations/field-schemas.ts';
 import { TASK_STATES, type TaskState } from '../state/records.ts';
-import type { TaskTemplate } from '../state/task-template.ts';
+import { NODE_NETWORKS, type TaskTemplate } from '../state/task-template.ts';
 
 const Labels = Type.Record(Type.String(), Type.String());
 const texts = Type.Array(Type.String());
@@ -100,6 +100,7 @@ const CONTAINER_SETTINGS = {
   privileges: optional(Privileges),
   oomScoreAdj: optional(IntegerField),
   isolation: optional(oneOf('process', 'hyperv')),
+  nodeNetwork: optional(oneOf(...NODE_NETWORKS)),
 };
 
 export const GenericResource = Type.Union([

@@ -166,7 +166,5 @@ export const UPDATE_FLAGS: readonly string[] = [
 export const CHOSEN: Readonly<Record<string, string>> = {
   '--credential-spec file://x.json': 'it is for Windows',
   'type=npipe': 'it is for Windows',
-  '--network bridge': 'networks of one host are refused',
-  '--network host': 'networks of one host are refused',
   '--publish 80/sctp': 'services publish tcp and udp',
 };
