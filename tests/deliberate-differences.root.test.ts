@@ -203,6 +203,39 @@ suite('deliberate differences from dockerd', { concurrency: false }, () => {
     assert.equal(events.raw.toString(), '');
   });
 
+  test('a copy out of a stopped container tells of no mounts of its volumes', async () => {
+    const id = await engine.create(['true'], { HostConfig: { Binds: ['copied:/v'] } });
+    const since = (await engine.get<{ SystemTime: string }>('/info')).body.SystemTime;
+
+    assert.equal((await engine.get(`/containers/${id}/archive?path=/v`)).status, 200);
+
+    const until = (await engine.get<{ SystemTime: string }>('/info')).body.SystemTime;
+    const events = await engine.get(`/events?since=${since}&until=${until}&filters={"type":["volume"]}`);
+    assert.equal(events.raw.toString(), '');
+  });
+
+  test('a build for another platform than that of its base pulls the base for it', async () => {
+    await engine.post('/images/busybox/tag?repo=127.0.0.1:1/base&tag=1');
+    const content = 'FROM 127.0.0.1:1/base:1\nENV a=1\n';
+    const archive = new TarWriter().add({ name: 'Dockerfile', content }).end();
+
+    const { raw } = await engine.post('/build?platform=linux/s390x', archive, {
+      headers: { 'content-type': 'application/x-tar' },
+    });
+
+    assert.match(raw.toString(), /"error":"Get \\"https?:\/\/127\.0\.0\.1:1\//);
+    assert.doesNotMatch(raw.toString(), /Successfully built/);
+  });
+
+  test('one sample of stats is compared with a reading at least 0.4 s before', async () => {
+    const id = await engine.run(['sleep', '1000']);
+
+    const { body } = await engine.get<{ read: string; preread: string }>(`/containers/${id}/stats?stream=0`);
+
+    const apart = Temporal.Instant.from(body.preread).until(body.read, { largestUnit: 'milliseconds' });
+    assert.ok(apart.milliseconds >= 400, body.preread);
+  });
+
   const booleans: readonly (readonly [text: string, value: boolean])[] = [
     ...(['', '0', 'f', 'false', 'n', 'no', 'none', 'off', 'FALSE', 'Off'] as const).map(
       (text) => [text, false] as const,

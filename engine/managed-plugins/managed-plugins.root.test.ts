@@ -178,6 +178,7 @@ suite('managed plugins', { concurrency: false }, () => {
     assert.equal(made.status, 201, made.raw.toString());
     assert.equal(made.body.Driver, `${KEPT}:latest`);
     const { Id: plugin } = await inspect(KEPT);
+    assert.ok(readdirSync(join(engine.dataRoot, 'plugins', plugin)).includes('output.log'));
     assert.equal(made.body.Mountpoint, join(engine.dataRoot, 'plugins', plugin, 'propagated-mount/data'));
     const id = await engine.run(['sh', '-c', 'echo hello >/v/file; sleep 600'], {
       HostConfig: { NetworkMode: 'none', Binds: ['data:/v'] },

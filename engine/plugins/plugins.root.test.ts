@@ -221,6 +221,14 @@ test('an authorization plugin is asked about each request and its answer, and re
   assert.deepEqual(JSON.parse(Buffer.from(String(asked.RequestBody), 'base64').toString()), { Name: 'hidden' });
   await engine.post('/auth', { username: 'u', password: 'p', serveraddress: '127.0.0.1:1' });
   assert.equal(plugin.calls.findLast(({ method }) => method === 'AuthZPlugin.AuthZReq')!.body.RequestBody, undefined);
+  const credentials = { 'X-Registry-Auth': 'e30=', 'X-Registry-Config': 'e30=', 'X-Shown': 'yes' };
+  await engine.post('/images/create?fromImage=127.0.0.1:1/x', undefined, { headers: credentials });
+  const { RequestHeaders } = plugin.calls.findLast(({ method }) => method === 'AuthZPlugin.AuthZReq')!.body;
+  const shown = Object.keys(RequestHeaders ?? {}).map((name) => name.toLowerCase());
+  assert.deepEqual(
+    Object.keys(credentials).filter((name) => shown.includes(name.toLowerCase())),
+    ['X-Shown'],
+  );
   const id = await engine.run(['echo', 'streams pass'], { HostConfig: { NetworkMode: 'none' } });
   await engine.wait(id);
   assert.equal((await engine.output(id)).stdout, 'streams pass\n');

@@ -12,7 +12,7 @@ const ON_WORKER = { Placement: { Constraints: ['node.role == worker'] } };
 const VALUE = `value-${randomBytes(12).toString('hex')}`;
 const NEW_VALUE = `value-${randomBytes(12).toString('hex')}`;
 const TEMPLATE =
-  '{{.Service.Name}}/{{index .Service.Labels "tier"}}/{{.Node.Hostname}}/{{.Task.Slot}}/{{env "COLOR"}}/{{env "NONE"}}/{{secret "password"}}';
+  '{{.Service.Name}}/{{index .Service.Labels "tier"}}/{{.Node.Hostname}}/{{.Task.Slot}}/{{env "COLOR"}}/{{env "NONE"}}/{{secret "password"}}/{{json .Service.Labels}}';
 
 type Kind = 'Secret' | 'Config';
 
@@ -90,7 +90,7 @@ suite('secrets and configs of tasks', { concurrency: false }, () => {
 
     assert.equal(await said(task, 'cat', '/run/secrets/password'), VALUE);
     assert.equal(await said(task, 'stat', '-c', '%u %g %a', '/run/secrets/password'), '7 8 440');
-    assert.equal(await said(task, 'cat', '/page'), `web/front/${worker.name}/1/red=1//${VALUE}`);
+    assert.equal(await said(task, 'cat', '/page'), `web/front/${worker.name}/1/red=1//${VALUE}/{"tier":"front"}`);
     assert.equal(await said(task, 'stat', '-c', '%u %g %a', '/etc/app/page.html'), '0 0 755');
     assert.equal(await said(task, 'sh', '-c', 'wc -c < /deep/large'), String(1000 * 1024 - 1));
     assert.match(await said(task, 'sh', '-c', 'echo x > /page'), /Read-only file system/);

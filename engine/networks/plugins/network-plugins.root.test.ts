@@ -195,6 +195,8 @@ suite('networks and addresses of plugins', { concurrency: false }, () => {
     for (const answer of await Promise.all(missing)) assert.deepEqual(answer, [404, 'plugin "nobody" not found']);
     assert.deepEqual(await create('x', { Driver: 'shelf' }), [404, 'plugin "shelf" does not implement NetworkDriver']);
     assert.equal((await create('x', { IPAM: { Driver: 'net' } }))[0], 404);
+    const Config = [{ Subnet: '10.66.1.0/24' }, { Subnet: '10.66.2.0/24' }];
+    assert.deepEqual(await create('x', { IPAM: { Config } }), [400, '?']);
     assert.deepEqual(await create('x', { Options: { refuse: 'full' } }), [
       500,
       'NetworkDriver.CreateNetwork: refused: full',
@@ -438,6 +440,7 @@ suite('networks and addresses of plugins', { concurrency: false }, () => {
 
     const own = await placeOf('own', 'free');
     assert.deepEqual([own.IPAddress, own.IPPrefixLen, own.MacAddress], ['10.64.0.5', 24, '02:42:0a:40:00:05']);
+    assert.doesNotMatch(await inside('own', 'ip', 'route'), /default/);
     assert.equal((await create('x', { Driver: 'bridge', IPAM: { Driver: 'null' } }))[0], 400);
     await remove('own');
     net.instead.clear();
