@@ -1,5 +1,6 @@
 import { Type, type Static, type TSchema } from 'typebox';
 
+import { readBody } from '../http/values/values.ts';
 import { parseBoundedJson, UnboundedJsonError } from '../lib/bounded-json.ts';
 import { EngineError } from '../lib/errors.ts';
 import { lazyCheck } from '../lib/lazy-check.ts';
@@ -60,11 +61,11 @@ export function kindsOf(plugin: { readonly config: string }): string[] {
   return (configOf(plugin).Interface.Types ?? []).map((type) => type.replace(/^docker\.|\/.*$/g, ''));
 }
 
-/** Throws `failed` for anything but the configuration of a plugin. */
+/** Reads a configuration with keys in any case, as Go does. Throws `failed` for anything but the configuration of a plugin. */
 export function parsePluginConfig(text: string): PluginConfig {
   let read: unknown;
   try {
-    read = parseBoundedJson(text);
+    read = readBody(PluginConfig, parseBoundedJson(text));
   } catch (error) {
     const reason = error instanceof UnboundedJsonError ? `cannot be read: ${error.message}` : 'is not JSON';
     throw new EngineError('failed', `the configuration of the plugin ${reason}`, { cause: error });
