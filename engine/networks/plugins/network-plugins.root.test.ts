@@ -196,7 +196,7 @@ suite('networks and addresses of plugins', { concurrency: false }, () => {
     assert.deepEqual(await create('x', { Driver: 'shelf' }), [404, 'plugin "shelf" does not implement NetworkDriver']);
     assert.equal((await create('x', { IPAM: { Driver: 'net' } }))[0], 404);
     const Config = [{ Subnet: '10.66.1.0/24' }, { Subnet: '10.66.2.0/24' }];
-    assert.equal((await create('x', { IPAM: { Config } }))[0], 400);
+    assert.equal((await create('x', { IPAM: { Config } }))[0], 403);
     assert.deepEqual(await create('x', { Options: { refuse: 'full' } }), [
       500,
       'NetworkDriver.CreateNetwork: refused: full',

@@ -166,5 +166,7 @@ export const UPDATE_FLAGS: readonly string[] = [
 export const CHOSEN: Readonly<Record<string, string>> = {
   '--credential-spec file://x.json': 'it is for Windows',
   'type=npipe': 'it is for Windows',
+  '--network bridge': 'a network of the nodes is shown by its name',
+  '--network host': 'a network of the nodes is shown by its name',
   '--publish 80/sctp': 'services publish tcp and udp',
 };
