@@ -33,6 +33,11 @@ export class BuildArgs {
     return new BuildArgs(this.#given, new Map([...this.#global, ...this.#own]));
   }
 
+  /** Takes over the arguments of an earlier stage, as BuildKit does for one that is based on it. */
+  inherit(earlier: BuildArgs): void {
+    for (const [name, value] of earlier.#own) this.add(name, value);
+  }
+
   /** ARG. Throws `invalid` beyond the limit of all together. */
   add(name: string, value: string | undefined): void {
     const before = this.#own.has(name) ? lengthOf(name, this.#own.get(name)) : 0;

@@ -1,6 +1,6 @@
 import { expandWord, variablesOf, type Variables } from '../buildfile/expansion/expand.ts';
 import { ExpansionBudget } from '../buildfile/expansion/expansion-budget.ts';
-import type { Copy } from '../buildfile/instruction.ts';
+import type { Copy, From } from '../buildfile/instruction.ts';
 import { MAX_STORED_LENGTH, refuseAbove } from '../buildfile/limits.ts';
 import type { Plan, Stage } from '../buildfile/stages.ts';
 import type { Engine } from '../engine.ts';
@@ -70,7 +70,7 @@ export class Build {
   }
 
   /** Builds the last stage with those that it needs, and gives the image its names. */
-  async run(): Promise<{ image: Image; historyLines: readonly (string | undefined)[] }> {
+  async run(): Promise<{ image: Image } & Pick<StageState, 'historyLines' | 'argsEscaped'>> {
     const { warnings } = this.plan;
     if (warnings.length > 0) this.#output.whole.errorText(`${warnings.join('\n')}\n`);
     this.#takeGlobalArgs();
@@ -78,7 +78,7 @@ export class Build {
     const last = this.#stages.length - 1;
     this.#skipUnneeded(last);
     try {
-      const { image, historyLines } = await this.#stage(last);
+      const { image, historyLines, argsEscaped } = await this.#stage(last);
       await this.#output.settled();
       if (image === undefined) throw new EngineError('failed', 'No image was generated. Is your Dockerfile empty?');
       this.#tellUnusedArgs();
@@ -87,7 +87,7 @@ export class Build {
         giveName(this.engine, image.id, name);
         this.#output.whole.note(`Successfully tagged ${familiarReference(name)}\n`);
       }
-      return { image, historyLines };
+      return { image, historyLines, argsEscaped };
     } catch (error) {
       this.#failed.abort(error);
       await Promise.allSettled(this.#running.values()); // no work goes on after the answer
@@ -102,6 +102,15 @@ export class Build {
       ({ from }, at) => at < index && from.name !== '' && from.name === name.toLowerCase(),
     );
     return found < 0 ? undefined : this.#stage(found);
+  }
+
+  isEarlierStage(name: string, { index }: StageState): boolean {
+    return this.#stages.some(({ from }, at) => at < index && from.name !== '' && from.name === name.toLowerCase());
+  }
+
+  /** The name in a FROM, with its variables. Throws `invalid`. */
+  baseName({ base }: From): string {
+    return expandWord(base, this.#globals, this.plan.escape);
   }
 
   /** The image of a FROM: that of an earlier stage, or one of the store or a registry. */
@@ -137,6 +146,8 @@ export class Build {
   }
 
   async #imageNamed(from: string, state: StageState): Promise<Image | undefined> {
+    // The failure of a stage is its own.
+    if (this.plan.dialect === 'buildkit' && this.isEarlierStage(from, state)) return await this.imageOf(from, state);
     try {
       return await this.imageOf(from, state);
     } catch (error) {
@@ -195,7 +206,7 @@ export class Build {
   #takeGlobalArgs(): void {
     for (const [index, instruction] of this.plan.globalArgs.entries()) {
       const { code, args } = instruction;
-      this.#output.whole.beginStep({ number: index + 1, count: this.steps, instruction, code });
+      this.#output.whole.beginStep({ number: index + 1, count: this.steps, instruction, code, triggers: 0 });
       const budget = new ExpansionBudget();
       for (const { name, value } of args) {
         const expand = (word: string): string => expandWord(word, this.args.values, this.plan.escape, budget);

@@ -19,6 +19,8 @@ export type ShownStep = Readonly<{
   count: number;
   instruction: Instruction;
   code: string;
+  /** It is one of so many triggers of the base image; 0 for a step of the file. */
+  triggers: number;
 }>;
 
 /** Told of what happens in a stage, or in the build as a whole. */

@@ -2,6 +2,8 @@ import { applySetting, commandLine, shellOf, type Settings } from '../buildfile/
 import { expandStep } from '../buildfile/expansion/expand-instruction.ts';
 import { expandToWords, expandWord, variablesOf } from '../buildfile/expansion/expand.ts';
 import { ExpansionBudget } from '../buildfile/expansion/expansion-budget.ts';
+import { exposedPorts } from '../buildfile/expose.ts';
+import { quote } from '../buildfile/go-text.ts';
 import { isSetting, type Instruction, type Setting, type Step } from '../buildfile/instruction.ts';
 import { readTrigger } from '../buildfile/read-instruction.ts';
 import type { Stage } from '../buildfile/stages.ts';
@@ -11,12 +13,14 @@ import { append } from '../lib/append.ts';
 import { Slices } from '../lib/concurrency/slices.ts';
 import { EngineError } from '../lib/errors.ts';
 import { measure } from '../lib/measures.ts';
+import { goDurationText } from '../lib/notations/go-duration.ts';
 import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../records/run-config.ts';
 import type { BuildArgs } from './build-args.ts';
 import type { Build } from './build.ts';
 import { CacheSources } from './cache/cache-sources.ts';
 import { StepCache } from './cache/cache.ts';
 import type { StageOutput } from './output.ts';
+import { shownBase, shownCode } from './shown-code.ts';
 import { copyStep } from './steps/copy-step.ts';
 import { runStep } from './steps/run-step.ts';
 import { settingStep, workingDirectoryStep } from './steps/setting-step.ts';
@@ -31,6 +35,10 @@ export class StageState {
   readonly args: BuildArgs;
   readonly cache: StepCache;
   settings: Settings = { config: EMPTY_CONFIG, maintainer: '', hasCommand: false };
+  /** Arguments that BuildKit puts in front of variables of the image, until an ENV sets these again. */
+  readonly overrides = new Map<string, string>();
+  /** A CMD of the file or of the base marks the image. */
+  argsEscaped = false;
   /** Undefined for `FROM scratch`. */
   image: Image | undefined;
   /**
@@ -54,6 +62,17 @@ export class StageState {
 
   get config(): RunConfig {
     return this.settings.config;
+  }
+
+  get isClassic(): boolean {
+    return this.build.plan.dialect === 'classic';
+  }
+
+  /** The variables of its steps, as `NAME=value`; later ones count. */
+  get variables(): string[] {
+    const env = this.config.Env ?? [];
+    const overrides = Array.from(this.overrides, ([name, value]) => `${name}=${value}`);
+    return [...this.args.visible(env), ...env, ...overrides];
   }
 
   /** The settings by which the cache identifies a step without a process. */
@@ -95,9 +114,10 @@ async function shownStep(
   number: number,
   instruction: Instruction,
   take: () => Promise<void>,
+  triggers = 0,
 ): Promise<void> {
   const { build, output } = state;
-  output.beginStep({ number, count: build.steps, instruction, code: instruction.code });
+  output.beginStep({ number, count: build.steps, instruction, code: codeOf(state, instruction), triggers });
   try {
     await take();
   } catch (error) {
@@ -105,6 +125,19 @@ async function shownStep(
     throw error;
   }
   output.endStep(state.image);
+}
+
+/** BuildKit shows expanded variables, and no FROM of an earlier stage. */
+function codeOf(state: StageState, instruction: Instruction): string {
+  const { build } = state;
+  const { escape, dialect } = build.plan;
+  if (dialect === 'classic') return instruction.code;
+  if (instruction.kind === 'from') {
+    const name = build.baseName(instruction);
+    return name === 'scratch' || build.isEarlierStage(name, state) ? '' : shownBase(name);
+  }
+  const variables = variablesOf([...state.variables, ...maskedSecrets(instruction)]);
+  return shownCode(instruction, instruction.code, { variables, escape });
 }
 
 async function begin(state: StageState, { from }: Stage): Promise<void> {
@@ -115,7 +148,7 @@ async function begin(state: StageState, { from }: Stage): Promise<void> {
   if (name === '') throw new EngineError('invalid', `base name (${from.base}) should not be blank`);
   const platform = parsePlatform(expand(from.platform)) ?? build.options.platform;
   const earlier = build.earlierStage(name, state);
-  if (earlier !== undefined) append(state.historyLines, (await earlier).historyLines);
+  if (earlier !== undefined) inherit(state, await earlier);
   const image = name === 'scratch' ? undefined : await build.imageOf(name, state, platform);
   const inherited = image === undefined ? EMPTY_CONFIG : runConfigOf(image.wireConfig);
   const env = inherited.Env ?? [];
@@ -125,7 +158,9 @@ async function begin(state: StageState, { from }: Stage): Promise<void> {
     OpenStdin: false,
     StdinOnce: false,
     Image: image?.id ?? '',
+    ...(image === undefined && !state.isClassic && { WorkingDir: '/' }),
   };
+  state.argsEscaped ||= image?.wireConfig['ArgsEscaped'] === true;
   state.image = image;
   state.settings = { config, maintainer: '', hasCommand: false };
   await takeTriggers(state, config.OnBuild ?? []);
@@ -139,8 +174,36 @@ async function takeTriggers(state: StageState, triggers: readonly string[]): Pro
   const slices = new Slices(state.build.signal);
   for (const trigger of triggers) {
     if (slices.isOver) await slices.pause();
-    await takeStep(state, readTrigger(trigger, state.build.plan.dialect));
+    const step = readTrigger(trigger, state.build.plan.dialect);
+    if (state.build.plan.dialect === 'classic') await takeStep(state, step);
+    else await shownStep(state, 0, step, async () => await takeStep(state, step), triggers.length);
   }
+}
+
+/** As BuildKit does it: the lines, the arguments and their order before variables of an earlier stage. */
+function inherit(state: StageState, earlier: StageState): void {
+  append(state.historyLines, earlier.historyLines);
+  state.argsEscaped = earlier.argsEscaped;
+  if (state.isClassic) return;
+  state.args.inherit(earlier.args);
+  for (const [name, value] of earlier.overrides) state.overrides.set(name, value);
+}
+
+function takeArg(state: StageState, name: string, value: string | undefined): void {
+  state.args.add(name, value);
+  if (state.isClassic) return;
+  const taken = state.args.valueOf(name);
+  const isVariable = (state.config.Env ?? []).some((entry) => entry.startsWith(`${name}=`));
+  if (isVariable && taken !== undefined) state.overrides.set(name, taken);
+}
+
+/** Variables with secrets, which are not shown. */
+function maskedSecrets(instruction: Instruction): string[] {
+  if (instruction.kind !== 'run') return [];
+  return instruction.mountTexts.flatMap((text) => {
+    const [, name] = /(?:^|,)env=([^,]+)/.exec(text) ?? [];
+    return name === undefined ? [] : [`${name}=****`];
+  });
 }
 
 async function takeStep(state: StageState, step: Step): Promise<void> {
@@ -151,8 +214,7 @@ async function takeStep(state: StageState, step: Step): Promise<void> {
 
 async function take(state: StageState, step: Step): Promise<void> {
   const { escape } = state.build.plan;
-  const env = state.config.Env ?? [];
-  const variables = variablesOf([...state.args.visible(env), ...env]);
+  const variables = variablesOf(state.variables);
   const budget = new ExpansionBudget();
   const expanded = expandStep(step, (word) => expandWord(word, variables, escape, budget));
   if (isSetting(expanded)) {
@@ -161,7 +223,7 @@ async function take(state: StageState, step: Step): Promise<void> {
   }
   switch (expanded.kind) {
     case 'arg': {
-      for (const { name, value } of expanded.args) state.args.add(name, value);
+      for (const { name, value } of expanded.args) takeArg(state, name, value);
       const shown = expanded.args.map(({ name, value }) => (value === undefined ? name : `${name}=${value}`));
       await settingStep(state, `ARG ${shown.join(' ')}`);
       const valued = expanded.args.map(({ name }) =>
@@ -183,21 +245,25 @@ async function take(state: StageState, step: Step): Promise<void> {
 async function takeSetting(state: StageState, step: Setting, toWords: (word: string) => string[]): Promise<void> {
   const { settings, comment, note } = applySetting(state.settings, step, toWords);
   if (note !== undefined) state.output.note(`${note}\n`);
-  state.settings = step.kind === 'healthcheck' ? withEarlierCheck(settings, state.config) : settings;
+  if (step.kind === 'env') for (const { name } of step.pairs) state.overrides.delete(name);
+  if (step.kind === 'cmd') state.argsEscaped = true;
+  const inherits = step.kind === 'healthcheck' && state.isClassic;
+  state.settings = inherits ? withEarlierCheck(settings, state.config) : settings;
   if (step.kind === 'workdir') await workingDirectoryStep(state, comment);
   else await settingStep(state, comment);
-  state.historyLines.push(settingLine(step, comment, settings.config));
+  state.historyLines.push(settingLine(step, comment));
 }
 
 /** BuildKit leaves out the client's labels and the triggers, and writes some lines in another way. */
-function settingLine(step: Setting, comment: string, { ExposedPorts = {} }: RunConfig): string | undefined {
+function settingLine(step: Setting, comment: string): string | undefined {
   if (step.kind === 'onbuild' || (step.kind === 'label' && step.isLiteral)) return undefined;
   if (step.kind === 'expose') {
-    const ports = step.ports.map((port) => (port.includes('/') ? port : `${port}/tcp`));
-    return `EXPOSE [${ports.filter((port) => Object.hasOwn(ExposedPorts, port)).join(' ')}]`;
+    const ports = exposedPorts(comment.replace(/^EXPOSE /, '').split(' '));
+    return `EXPOSE [${ports.join(' ')}]`;
   }
-  if (step.kind === 'healthcheck') return comment.replace(/ (\S+)\}$/, ' "0s" $1}');
-  return comment;
+  if (step.kind !== 'healthcheck') return comment;
+  const interval = quote(goDurationText(step.healthcheck.StartInterval ?? 0));
+  return comment.replace(/ (\S+)\}$/, ` ${interval} $1}`);
 }
 
 /** As in docker, a new check inherits missing fields from the one before. */

@@ -10,6 +10,8 @@ type Returned = NonNullable<Received<typeof Result>>;
 /** One build of a client, from its `Control.Solve` to the export of its result. */
 export class Solve {
   readonly sessionId: string;
+  /** Rights that the client has asked for, such as `network.host`. */
+  readonly entitlements: readonly string[];
   readonly queue = new StatusQueue();
   /** Aborted when it is over. */
   readonly over: AbortSignal;
@@ -20,8 +22,9 @@ export class Solve {
   #failure: GrpcError | undefined;
 
   /** `signal`: aborted when the client has left. */
-  constructor(sessionId: string, signal: AbortSignal) {
+  constructor(sessionId: string, signal: AbortSignal, entitlements: readonly string[] = []) {
     this.sessionId = sessionId;
+    this.entitlements = entitlements;
     this.over = AbortSignal.any([signal, this.#over.signal]);
     this.over.addEventListener('abort', () => this.#returned.reject(canceled()), { once: true });
     this.#returned.promise.catch(() => undefined); // a build without a client's frontend awaits none

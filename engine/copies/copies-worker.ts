@@ -102,7 +102,7 @@ async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> 
       return undefined;
     }
     case 'makeFolder':
-      makeFolder(viewOf(work.view), work.path);
+      makeFolder(viewOf(work.view), work.path, work.owner);
       return undefined;
     case 'pack':
       await sendPacked(viewOf(work.view), work.path, outgoing.get(id)!);

@@ -113,9 +113,9 @@ export class OpenView implements AsyncDisposable {
     await this.#thread.perform({ kind: 'transfer', view: this.#view, transfer }, { signal });
   }
 
-  /** Creates a folder with its parents; an existing one stays. */
-  async makeFolder(path: string): Promise<void> {
-    await this.#thread.perform({ kind: 'makeFolder', view: this.#view, path });
+  /** Creates a folder with its parents; existing ones stay. */
+  async makeFolder(path: string, owner = { uid: 0, gid: 0 }): Promise<void> {
+    await this.#thread.perform({ kind: 'makeFolder', view: this.#view, path, owner });
   }
 
   /** Puts the files of an archive, compressed or not, into a folder; `signal` breaks it off, and then it throws. */

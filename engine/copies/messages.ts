@@ -48,7 +48,7 @@ export type Work =
   /** Files of another root into a view. */
   | { kind: 'transfer'; view: number; transfer: Transfer }
   /** A folder of a view, with its parents. */
-  | { kind: 'makeFolder'; view: number; path: string }
+  | { kind: 'makeFolder'; view: number; path: string; owner: { uid: number; gid: number } }
   /** An archive, which follows as chunks, into a folder of a view. */
   | { kind: 'place'; view: number; options: PlaceOptions };
 

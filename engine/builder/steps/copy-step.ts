@@ -54,7 +54,7 @@ async function copyInto(
   const destination = absolute(state.config.WorkingDir, step.destination);
   const how = { destination, ...owner, ...modeOf(step.chmod, !isBuildkit) };
   for (const each of works) {
-    const work: Transfer = { ...each, ...how, excluded: step.excluded, isBuildkit };
+    const work: Transfer = { ...each, ...how, excluded: step.excluded, hasOwner: step.chown !== '', isBuildkit };
     await failingWords(step.destination, async () => await files.view.transfer(work, build.signal));
   }
 }

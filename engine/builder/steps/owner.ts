@@ -10,7 +10,7 @@ const ROOT = { uid: 0, gid: 0 };
  * The owner of the copied files: that of `--chown`, by the files below `root`; otherwise root, or, from another stage,
  * their own owners. A user without a group names the group, too.
  */
-export async function ownerOf({ chown, from }: Copy, root: string): Promise<Owner> {
+export async function ownerOf({ chown, from }: Pick<Copy, 'chown' | 'from'>, root: string): Promise<Owner> {
   if (chown === '') return from === '' ? { owner: ROOT } : {};
   const parts = chown.split(':');
   if (parts.length > 2) throw failed(`invalid chown string format: ${chown}`);

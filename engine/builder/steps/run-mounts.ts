@@ -1,3 +1,4 @@
+import { readdir } from 'node:fs/promises';
 import { posix } from 'node:path';
 
 import type { MountOption } from '../../buildfile/mount-option.ts';
@@ -139,15 +140,28 @@ function cacheId({ id, target }: MountOption, workingDirectory: string): string 
   return id || posix.join('/', target.startsWith('/') ? '' : workingDirectory, target);
 }
 
+/** A new cache begins with files of a stage or an image. */
+async function fillCache(state: StageState, { from, source }: MountOption, path: string): Promise<void> {
+  const { engine, signal } = state.build;
+  const image = await state.build.imageFrom(from, state);
+  if ((await readdir(path)).length > 0) return;
+  await using root = await imageRoot(engine, image.id);
+  await using view = await engine.copies.open({ root: path, mounts: [], readOnly: 'nothing' });
+  const paths = [{ path: posix.join('/', source) }];
+  await view.transfer({ from: root.path, paths, destination: '/', extracts: false, isBuildkit: true }, signal);
+}
+
 async function cacheFolder(
-  { build, config }: StageState,
+  state: StageState,
   option: MountOption,
   target: string,
   resources: AsyncDisposableStack,
 ): Promise<Spec> {
+  const { build, config } = state;
   const owner = { uid: option.uid ?? 0, gid: option.gid ?? 0, mode: option.mode ?? 0o755 };
   const id = cacheId(option, config.WorkingDir);
   const { path } = resources.use(await build.engine.runCaches.take(id, owner, option.sharing ?? 'shared'));
+  if (option.from !== '') await fillCache(state, option, path);
   return bind(path, target, option.isReadOnly);
 }
 

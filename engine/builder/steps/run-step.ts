@@ -2,6 +2,7 @@ import { Duplex } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { callbackify } from 'node:util';
 
+import { variablesOf } from '../../buildfile/expansion/expand.ts';
 import type { Run } from '../../buildfile/instruction.ts';
 import { createContainer } from '../../containers/lifecycle/create.ts';
 import { killContainer } from '../../containers/lifecycle/kill.ts';
@@ -29,11 +30,15 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
   const { words, binds } = await runScript(build, step, commandLine);
   const mounts = await runMounts(state, step.mounts, resources);
   const visible = state.args.visible(config.Env ?? []);
-  const hasMore = visible.length > 0 || mounts.sums.length > 0;
-  const recorded = [...state.args.recorded(visible), ...mounts.sums];
+  const hasMore = visible.length > 0 || mounts.sums.length > 0 || state.overrides.size > 0;
+  const overrides = Array.from(state.overrides, ([name, value]) => `${name}=${value}`);
+  const recorded = [...state.args.recorded(visible), ...overrides, ...mounts.sums];
+  const variables = variablesOf(state.variables);
+  const valueOf = (name: string): string =>
+    (state.isClassic ? undefined : variables.get(name)) ?? state.args.valueOf(name) ?? '';
   state.historyLines.push(
     runLine(
-      state.args.declared.map((name) => `${name}=${state.args.valueOf(name) ?? ''}`),
+      state.args.declared.map((name) => `${name}=${valueOf(name)}`),
       words,
     ),
   );
@@ -44,7 +49,7 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
     ...config,
     Image: imageOf(state, resources),
     Cmd: words,
-    Env: [...(config.Env ?? []), ...visible, ...mounts.env],
+    Env: [...withOverrides(state), ...visible, ...otherCases(state, visible), ...mounts.env],
     Entrypoint: words.length > 0 ? [''] : (config.Entrypoint ?? undefined), // `RUN []` is the command of the image so far, as in dockerd
     Healthcheck: { Test: ['NONE'] },
     HostConfig: {
@@ -66,6 +71,24 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
   }
   if (build.options.removes) await tellRemoval(state, id);
   else keep(state, id);
+}
+
+function withOverrides({ config, overrides }: StageState): string[] {
+  return (config.Env ?? []).map((entry) => {
+    const name = entry.split('=', 1)[0]!;
+    return overrides.has(name) ? `${name}=${overrides.get(name)}` : entry;
+  });
+}
+
+/** BuildKit sets the variables of proxies in small letters and in capitals. */
+function otherCases({ isClassic }: StageState, visible: readonly string[]): string[] {
+  if (isClassic) return [];
+  const names = new Set(visible.map((entry) => entry.split('=', 1)[0]!));
+  return visible.flatMap((entry) => {
+    const [, name = '', value = ''] = /^((?:https?|ftp|no|all)_proxy)=(.*)$/is.exec(entry) ?? [];
+    const other = name === name.toLowerCase() ? name.toUpperCase() : name.toLowerCase();
+    return name === '' || names.has(other) ? [] : [`${other}=${value}`];
+  });
 }
 
 function runLine(args: readonly string[], words: readonly string[]): string {

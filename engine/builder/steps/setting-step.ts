@@ -8,6 +8,7 @@ import { newId, shortId } from '../../lib/ids.ts';
 import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../../records/run-config.ts';
 import type { StageState } from '../stage.ts';
 import { checkVolumes } from './check-volumes.ts';
+import { ownerOf } from './owner.ts';
 import { scratchRoot } from './scratch-root.ts';
 import { storeStep } from './store-step.ts';
 
@@ -31,7 +32,7 @@ export async function workingDirectoryStep(state: StageState, comment: string): 
   await using root = await scratchRoot(engine, state.image?.id);
   {
     await using files = await root.open();
-    await makeFolder(files.view, state.config.WorkingDir);
+    await makeFolder(files.view, state.config.WorkingDir, await folderOwner(state, files.path));
   }
   using leases = new DisposableStack();
   const layer = await commitLayer(engine, root.id, leases, 'none');
@@ -39,9 +40,22 @@ export async function workingDirectoryStep(state: StageState, comment: string): 
   tellRemoval(state, containerId);
 }
 
-async function makeFolder(view: OpenView, path: string): Promise<void> {
+/** In BuildKit the folder is the user's, if the image knows that one. */
+async function folderOwner({ config, isClassic }: StageState, root: string): Promise<Owner | undefined> {
+  if (isClassic || config.User === '') return undefined;
   try {
-    await view.makeFolder(path);
+    return (await ownerOf({ chown: config.User, from: '' }, root)).owner;
+  } catch (error) {
+    if (error instanceof EngineError) return undefined;
+    throw error;
+  }
+}
+
+type Owner = Readonly<{ uid: number; gid: number }>;
+
+async function makeFolder(view: OpenView, path: string, owner: Owner | undefined): Promise<void> {
+  try {
+    await view.makeFolder(path, owner);
   } catch (error) {
     if (!hasCode(error, 'ENAMETOOLONG')) throw error;
     throw new EngineError('invalid', `Cannot mkdir: ${path}: ${messageOf(error)}`, { cause: error });

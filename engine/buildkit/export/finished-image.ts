@@ -15,13 +15,21 @@ type StepImage = Readonly<{
   history?: readonly Json[];
 }>;
 
+type Finished = Readonly<{
+  historyLines: readonly (string | undefined)[];
+  /** A mark of BuildKit for images with a command. */
+  argsEscaped: boolean;
+  /** Time of all steps of the build, for images that are the same each time. */
+  epoch: Temporal.Instant | undefined;
+}>;
+
 const COMMENT = 'buildkit.dockerfile.v0';
 
 /**
  * Stores the result of a build as BuildKit writes it: without the containers of the steps, and with its own lines in the
  * history. It has the same id for the same steps.
  */
-export function finishedImage(engine: Needs, step: Image, historyLines: readonly (string | undefined)[]): Image {
+export function finishedImage(engine: Needs, step: Image, { historyLines, argsEscaped, epoch }: Finished): Image {
   const {
     architecture,
     variant,
@@ -33,7 +41,8 @@ export function finishedImage(engine: Needs, step: Image, historyLines: readonly
   } = JSON.parse(engine.images.jsonOf(step.id)) as StepImage;
   const own = history.length - historyLines.length;
   const lines = historyLines.flatMap((text, index) => {
-    const { created: at, empty_layer: isEmpty } = history[own + index]!;
+    const { created, empty_layer: isEmpty } = history[own + index]!;
+    const at = epoch?.toString() ?? created;
     return text === undefined
       ? []
       : [{ created: at, created_by: text, comment: COMMENT, ...(isEmpty === true && { empty_layer: true }) }];
@@ -41,8 +50,8 @@ export function finishedImage(engine: Needs, step: Image, historyLines: readonly
   const json = JSON.stringify({
     ...(author !== undefined && { author }),
     architecture,
-    config: settingsOf(step),
-    created,
+    config: { ...settingsOf(step), ...(argsEscaped && { ArgsEscaped: true }) },
+    created: epoch?.toString() ?? created,
     history: [...history.slice(0, own), ...lines],
     os,
     rootfs,

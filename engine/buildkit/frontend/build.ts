@@ -23,7 +23,7 @@ type Result = Readonly<{ answer: Answer; image?: undefined } | { image: Image; a
 export async function answerOrBuild(engine: Engine, request: Request): Promise<Result> {
   const { attributes, session, signal } = request;
   refuseUnknown(attributes);
-  const options = optionsOf(attributes, session, signal);
+  const options = withStage(optionsOf(attributes, session, signal));
   await using folder = await buildFolder(engine);
   const input = await inputOf(engine, request, options.file, folder.path);
   const id = attributes.get('requestid');
@@ -41,6 +41,11 @@ export async function buildForSession(engine: Engine, request: Request): Promise
   return image;
 }
 
+/** The argument with the name of the target. */
+function withStage(options: BuildOptions): BuildOptions {
+  return { ...options, automaticArgs: { ...options.automaticArgs, TARGETSTAGE: options.target || 'default' } };
+}
+
 type Parts = Readonly<{ options: BuildOptions; input: Input; folder: string }>;
 
 async function build(engine: Engine, request: Request, { options, input, folder }: Parts): Promise<Image> {
@@ -49,20 +54,21 @@ async function build(engine: Engine, request: Request, { options, input, folder 
   const plan = await located(input, async () => {
     const read = await readPlan(input, request);
     await checkBefore(engine, { plan: read, input, options, attributes });
+    refuseHostNetwork(read, request);
     return read;
   });
   let output: StageVertexes | undefined;
   try {
-    const { image, historyLines } = await new Build(engine, {
+    const { image, ...more } = await new Build(engine, {
       options,
       plan,
       context: input.context,
       folder,
-      output: (stages) => (output = new StageVertexes(queue, engine.clock, stages)),
+      output: (stages) => (output = new StageVertexes(queue, engine.clock, stages, plan.stages)),
       signal,
       wantsAux: false,
     }).run();
-    return finishedImage(engine, image, historyLines);
+    return finishedImage(engine, image, { ...more, epoch: epochOf(options.args['SOURCE_DATE_EPOCH']) });
   } catch (error) {
     const { name, text } = input;
     throw statusAt(error, output?.failed && { name, text, ...output.failed });
@@ -79,6 +85,13 @@ async function checkBefore(engine: Engine, file: Parameters<typeof checkFile>[1]
   }
 }
 
+/** A file alone cannot ask for the network of the machine. Throws `invalid`. */
+function refuseHostNetwork({ stages }: Plan, { entitlements }: Request): void {
+  if (entitlements.includes('network.host')) return;
+  const asks = stages.some(({ steps }) => steps.some((step) => step.kind === 'run' && step.network === 'host'));
+  if (asks) throw new EngineError('invalid', 'failed to load LLB: network.host is not allowed');
+}
+
 async function readPlan({ text, name }: Input, { attributes, signal }: Request): Promise<Plan> {
   refuseOtherSyntax(text, attributes);
   return await planIn(name, text, signal, 'buildkit');
@@ -92,6 +105,13 @@ async function located<T>({ name, text }: Input, work: () => Promise<T>): Promis
     if (!(error instanceof LocatedError)) throw error;
     throw statusAt(error, { name, text, instruction: error });
   }
+}
+
+/** Seconds since 1970 for reproducible images. Throws `invalid`. */
+function epochOf(text: string | null | undefined): Temporal.Instant | undefined {
+  if (text === undefined || text === null || text === '') return undefined;
+  if (!/^\d{1,11}$/.test(text)) throw new EngineError('invalid', `invalid SOURCE_DATE_EPOCH: ${text}`);
+  return Temporal.Instant.fromEpochMilliseconds(Number(text) * 1000);
 }
 
 /** Options that would change the result, and are not there yet. */

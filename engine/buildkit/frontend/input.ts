@@ -17,6 +17,7 @@ export type Request = Readonly<{
   attributes: ReadonlyMap<string, string>;
   session: Session;
   queue: StatusQueue;
+  entitlements: readonly string[];
   signal: AbortSignal;
 }>;
 

@@ -1,14 +1,10 @@
 import type { BuildOutput, ShownStep, StageOutput } from '../../builder/output.ts';
 import type { Instruction } from '../../buildfile/instruction.ts';
 import type { Stage } from '../../buildfile/stages.ts';
-import { parseReference, withDefaultTag } from '../../images/names/reference.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { EngineError } from '../../lib/errors.ts';
 import type { StatusQueue } from './status-queue.ts';
 import { Vertex } from './vertex.ts';
 
-/** Characters of a here-document that are shown. */
-const MAX_SHOWN_LENGTH = 15;
 /** Instructions that are shown; others only change settings. */
 const SHOWN: ReadonlySet<string> = new Set(['from', 'run', 'copy', 'add', 'workdir']);
 
@@ -20,21 +16,38 @@ export class StageVertexes implements BuildOutput {
   readonly #queue: StatusQueue;
   readonly #clock: Clock;
   readonly #stages: readonly Stage[];
+  readonly #isAlone: boolean;
+  /** Bases that are shown already. */
+  readonly #bases = new Set<string>();
+  readonly #failures = new Set<unknown>();
 
-  constructor(queue: StatusQueue, clock: Clock, stages: readonly Stage[]) {
+  /** `all`: the stages of the file, of which `stages` are those up to the target. */
+  constructor(queue: StatusQueue, clock: Clock, stages: readonly Stage[], all: readonly Stage[]) {
     this.#queue = queue;
     this.#clock = clock;
     this.#stages = stages;
+    this.#isAlone = isAlone(all);
     this.whole = this.#output(() => '');
   }
 
   readonly stage = (index: number): StageOutput => {
     const { from, steps } = this.#stages[index]!;
-    const shown = [from, ...steps].filter(({ kind }) => SHOWN.has(kind));
-    const name = this.#stages.length === 1 ? '' : `${from.name || `stage-${index}`} `;
-    return this.#output(({ instruction, code }) => {
-      const number = shown.indexOf(instruction) + 1;
-      return number === 0 ? '' : `[${name}${number}/${shown.length}] ${shownCode(instruction, code)}`;
+    const shown = steps.filter(({ kind }) => SHOWN.has(kind)).length;
+    const stage = this.#isAlone ? '' : `${from.name || `stage-${index}`} `;
+    let number = 0;
+    let count = shown;
+    let areTriggersCounted = false;
+    return this.#output(({ instruction, code, triggers }) => {
+      if (code === '') return '';
+      if (instruction.kind === 'from') count += 1;
+      else if (!SHOWN.has(instruction.kind) || / WORKDIR \/$/.test(` ${code}`)) return '';
+      if (triggers > 0 && !areTriggersCounted) {
+        count += triggers;
+        areTriggersCounted = true;
+      }
+      number += 1;
+      const place = String(number).padStart(String(count).length);
+      return `[${stage}${place}/${count}] ${triggers > 0 ? 'ONBUILD ' : ''}${code}`;
     });
   };
 
@@ -46,23 +59,39 @@ export class StageVertexes implements BuildOutput {
     let current: Vertex | undefined;
     let last: string | undefined;
     let instruction: Instruction | undefined;
+    /** That of the base image, which follows when its settings are here. */
+    let base = '';
     const { taken } = this;
+    const begin = (name: string): void => {
+      current = name === '' ? undefined : new Vertex(this.#queue, this.#clock, name, last === undefined ? [] : [last]);
+      current?.start();
+      last = current?.digest ?? last;
+    };
+    const isNew = (code: string): boolean => !this.#bases.has(code) && this.#bases.add(code) !== undefined;
     return {
       taken,
       report: (line) => current?.report(line),
       beginStep: (step) => {
         ({ instruction } = step);
         const name = nameOf(step);
-        current =
-          name === '' ? undefined : new Vertex(this.#queue, this.#clock, name, last === undefined ? [] : [last]);
-        current?.start();
-        last = current?.digest ?? last;
+        const isBase = instruction.kind === 'from' && name !== '';
+        base = isBase && isNew(step.code) ? name : '';
+        if (base !== '') begin(`[internal] load metadata for ${step.code.replace(/^FROM /, '')}`);
+        else begin(isBase ? '' : name);
       },
       useCache: () => current?.useCache(),
-      endStep: () => current?.complete(),
+      endStep: () => {
+        current?.complete();
+        if (base === '') return;
+        begin(base);
+        current?.complete();
+        base = '';
+      },
       failStep: (error) => {
         if (instruction !== undefined) this.failed ??= { instruction, vertex: current?.digest };
-        current?.fail(error);
+        if (this.#failures.has(error)) current?.cancel(); // that of an earlier stage
+        else current?.fail(error);
+        this.#failures.add(error);
       },
       text: (text) => current?.log(text, 1),
       errorText: (text) => current?.log(text, 2),
@@ -74,22 +103,12 @@ export class StageVertexes implements BuildOutput {
   readonly taken = async (): Promise<void> => await this.#queue.taken();
 }
 
-function shownCode(instruction: Instruction, code: string): string {
-  if (instruction.kind === 'from') return `FROM ${fullName(instruction.base)}`;
-  if (instruction.kind !== 'run' || instruction.heredocs.length === 0) return code;
-  const [first = '', ...more] = instruction.heredocs[0]!.content.trimEnd().split('\n');
-  const isCut = more.length > 0 || first.length > MAX_SHOWN_LENGTH;
-  return `${code} (${first.slice(0, MAX_SHOWN_LENGTH)}${isCut ? '...' : ''})`;
-}
-
-/** A name with a variable, and that of a stage, as it is written. */
-function fullName(base: string): string {
-  if (base === 'scratch' || base.includes('$')) return base;
-  try {
-    const { repository, tag } = withDefaultTag(parseReference(base));
-    return tag === undefined ? base : `${repository}:${tag}`;
-  } catch (error) {
-    if (error instanceof EngineError) return base;
-    throw error;
-  }
+/** As in BuildKit, which counts the images and the empty sources of mounts as stages. */
+function isAlone([stage, ...others]: readonly Stage[]): boolean {
+  return (
+    others.length === 0 &&
+    !stage!.steps.some(
+      (step) => (step.kind === 'copy' && step.from !== '') || (step.kind === 'run' && step.mounts.length > 0),
+    )
+  );
 }

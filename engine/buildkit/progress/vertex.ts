@@ -7,6 +7,11 @@ import { textOf } from '../frontend/errors.ts';
 import { timeOf, type Time } from '../messages/common.ts';
 import type { StatusQueue } from './status-queue.ts';
 
+/** Clients show it as canceled, not as a failure. */
+const CANCELED = 'context canceled';
+/** The beginning of failures that only the whole build has. */
+const CACHE_KEY = /^failed to compute cache key: /;
+
 /** One line of the progress that a client shows: it begins, writes, and ends. */
 export class Vertex {
   readonly digest = `sha256:${randomBytes(32).toString('hex')}`;
@@ -42,7 +47,12 @@ export class Vertex {
   }
 
   fail(error: unknown): void {
-    this.#push({ completed: this.#now(), error: textOf(error) });
+    this.#push({ completed: this.#now(), error: textOf(error).replace(CACHE_KEY, '') });
+  }
+
+  /** It ends because of another one. */
+  cancel(): void {
+    this.#push({ completed: this.#now(), error: CANCELED });
   }
 
   /** Runs as this vertex. */

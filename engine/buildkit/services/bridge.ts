@@ -44,7 +44,9 @@ export function bridgeMethods(engine: Engine, sessions: Sessions, solves: Solves
         try {
           const session = await sessions.find(solve.sessionId, signal);
           const { options: attributes } = request;
-          const { answer, image } = await answerOrBuild(engine, { attributes, session, queue: solve.queue, signal });
+          const { queue, entitlements } = solve;
+          const asked = { attributes, session, queue, entitlements, signal };
+          const { answer, image } = await answerOrBuild(engine, asked);
           if (image === undefined) return { result: { metadata: answer } };
           const config = Buffer.from(engine.images.jsonOf(image.id));
           return {

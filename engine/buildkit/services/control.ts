@@ -56,7 +56,7 @@ async function solve(
 ): Promise<ReadonlyMap<string, string>> {
   const exporters = exportersOf(request);
   refuseForeign(request);
-  const build = new Solve(request.session, signal);
+  const build = new Solve(request.session, signal, request.entitlements);
   using _listed = solves.add(request.ref, build);
   const image = await resultOf(engine, sessions, request, build);
   if (image === undefined) return new Map();
@@ -84,7 +84,8 @@ async function resultOf(
   if (frontend === '') return await build.result();
   const signal = build.over;
   const session = await sessions.find(build.sessionId, signal);
-  return await buildForSession(engine, { attributes, session, queue: build.queue, signal });
+  const { queue, entitlements } = build;
+  return await buildForSession(engine, { attributes, session, queue, entitlements, signal });
 }
 
 function exportName({ type }: Exporter): string {

@@ -28,6 +28,8 @@ export type Transfer = Readonly<{
   extracts: boolean;
   /** The owner of all files and of folders created on the way; without it, the files keep theirs. */
   owner?: Readonly<{ uid: number; gid: number }>;
+  /** The owner is one that the file names, and not the default. */
+  hasOwner?: boolean;
   /** Permissions of everything that is copied. */
   mode?: ModeChange;
   /** As in BuildKit: a copied folder gives its time to the destination, and nothing replaces another kind of file. */
@@ -209,13 +211,20 @@ function isExistingFolder(target: View, path: string): boolean {
 }
 
 /** Returns whether it was an archive: the first header is checked before anything is written. */
-async function extractArchive(held: number, target: View, { destination }: Transfer, pause: Pause): Promise<boolean> {
+async function extractArchive(held: number, target: View, work: Transfer, pause: Pause): Promise<boolean> {
+  const { destination, owner, isBuildkit = false } = work;
+  // With the owner of `--chown`; without it the files keep theirs, which the classic builder does in any case.
+  const given = isBuildkit && work.hasOwner === true ? { owner } : {};
   if (!fstatSync(held).isFile()) return false;
   const fd = openHeld(held);
   try {
     if (!(await isArchive(fd))) return false;
-    makeFolder(target, destination);
-    using placer = new Placer(target.root, { path: destination, keepsKinds: false });
+    makeFolder(target, destination, given.owner);
+    using placer = new Placer(target.root, {
+      path: destination,
+      keepsKinds: false,
+      ...(given.owner && { owner: given.owner }),
+    });
     const reader = new TarReader(placer, LIMITS);
     for await (const chunk of decompressed(chunksOf(fd))) {
       reader.push(chunk);

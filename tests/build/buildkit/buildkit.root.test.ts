@@ -42,7 +42,7 @@ suite('docker build with buildx', { skip: clients === undefined && 'its packages
     assert.equal(first.code, 0, first.text);
     assert.match(first.text, /\[1\/4\] FROM docker\.io\/library\/busybox:latest/);
     assert.match(first.text, /\[internal\] load build context[^]*\[3\/4\] COPY f sub\/ \.\//);
-    assert.match(first.text, /\[4\/4\] RUN echo for \$TARGETARCH[^]*\d for (amd64|arm64)\n/);
+    assert.match(first.text, /\[4\/4\] RUN echo for (?:amd64|arm64)[^]*\d for (amd64|arm64)\n/);
     assert.match(first.text, /naming to docker\.io\/library\/plain/);
     assert.equal(await run('plain'), 'content\n');
 

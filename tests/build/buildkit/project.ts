@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
+import { TarWriter, type TarEntry } from '@gantry/testing/archives/tar-writer.ts';
 import { newerClients } from '@gantry/testing/newer-clients.ts';
 
 /** Undefined where they could not be fetched, which `./gantry test` says. */
@@ -35,6 +36,12 @@ export class Project implements AsyncDisposable {
       await mkdir(dirname(path), { recursive: true });
       await writeFile(path, content);
     }
+  }
+
+  async archive(name: string, entries: readonly TarEntry[]): Promise<void> {
+    const tar = new TarWriter();
+    for (const entry of entries) tar.add(entry);
+    await writeFile(join(this.folder, name), tar.end());
   }
 
   /** Runs docker in the folder; its output and errors together. */

@@ -206,6 +206,7 @@ function isRemote(source: string): boolean {
 
 function checkMounts({ mounts, number, end }: Run, { outline }: StageScope): void {
   for (const { type, id, source, target, isRequired } of mounts) {
+    if (/^\/+$/.test(target)) throw invalid(`invalid mount target "${target}"`);
     if (type !== 'secret' && type !== 'ssh') continue;
     const name = source || id || (type === 'ssh' ? 'default' : (target.split('/').at(-1) ?? ''));
     const list = type === 'secret' ? outline.secrets : outline.ssh;
