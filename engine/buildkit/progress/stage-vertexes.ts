@@ -40,7 +40,7 @@ export class StageVertexes implements BuildOutput {
     return this.#output(({ instruction, code, triggers }) => {
       if (code === '') return '';
       if (instruction.kind === 'from') count += 1;
-      else if (!SHOWN.has(instruction.kind) || / WORKDIR \/$/.test(` ${code}`)) return '';
+      else if (!SHOWN.has(instruction.kind) || code === 'WORKDIR /') return '';
       if (triggers > 0 && !areTriggersCounted) {
         count += triggers;
         areTriggersCounted = true;
