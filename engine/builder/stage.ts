@@ -2,18 +2,14 @@ import { applySetting, commandLine, shellOf, type Settings } from '../buildfile/
 import { expandStep } from '../buildfile/expansion/expand-instruction.ts';
 import { expandToWords, expandWord, variablesOf } from '../buildfile/expansion/expand.ts';
 import { ExpansionBudget } from '../buildfile/expansion/expansion-budget.ts';
-import { exposedPorts } from '../buildfile/expose.ts';
-import { quote } from '../buildfile/go-text.ts';
 import { isSetting, type Instruction, type Setting, type Step } from '../buildfile/instruction.ts';
 import { readTrigger } from '../buildfile/read-instruction.ts';
 import type { Stage } from '../buildfile/stages.ts';
-import { parsePlatform } from '../images/configuration/platform.ts';
+import { parsePlatform, type Platform } from '../images/configuration/platform.ts';
 import type { Image } from '../images/store.ts';
-import { append } from '../lib/append.ts';
 import { Slices } from '../lib/concurrency/slices.ts';
 import { EngineError } from '../lib/errors.ts';
 import { measure } from '../lib/measures.ts';
-import { goDurationText } from '../lib/notations/go-duration.ts';
 import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../records/run-config.ts';
 import type { BuildArgs } from './build-args.ts';
 import type { Build } from './build.ts';
@@ -21,6 +17,7 @@ import { CacheSources } from './cache/cache-sources.ts';
 import { StepCache } from './cache/cache.ts';
 import type { StageOutput } from './output.ts';
 import { shownBase, shownCode } from './shown-code.ts';
+import { inherit, maskedSecrets, settingLine, takeArg } from './stage-differences.ts';
 import { copyStep } from './steps/copy-step.ts';
 import { runStep } from './steps/run-step.ts';
 import { settingStep, workingDirectoryStep } from './steps/setting-step.ts';
@@ -149,7 +146,7 @@ async function begin(state: StageState, { from }: Stage): Promise<void> {
   const platform = parsePlatform(expand(from.platform)) ?? build.options.platform;
   const earlier = build.earlierStage(name, state);
   if (earlier !== undefined) inherit(state, await earlier);
-  const image = name === 'scratch' ? undefined : await build.imageOf(name, state, platform);
+  const image = name === 'scratch' ? undefined : await baseOf(state, name, platform);
   const inherited = image === undefined ? EMPTY_CONFIG : runConfigOf(image.wireConfig);
   const env = inherited.Env ?? [];
   const config = {
@@ -180,30 +177,16 @@ async function takeTriggers(state: StageState, triggers: readonly string[]): Pro
   }
 }
 
-/** As BuildKit does it: the lines, the arguments and their order before variables of an earlier stage. */
-function inherit(state: StageState, earlier: StageState): void {
-  append(state.historyLines, earlier.historyLines);
-  state.argsEscaped = earlier.argsEscaped;
-  if (state.isClassic) return;
-  state.args.inherit(earlier.args);
-  for (const [name, value] of earlier.overrides) state.overrides.set(name, value);
-}
-
-function takeArg(state: StageState, name: string, value: string | undefined): void {
-  state.args.add(name, value);
-  if (state.isClassic) return;
-  const taken = state.args.valueOf(name);
-  const isVariable = (state.config.Env ?? []).some((entry) => entry.startsWith(`${name}=`));
-  if (isVariable && taken !== undefined) state.overrides.set(name, taken);
-}
-
-/** Variables with secrets, which are not shown. */
-function maskedSecrets(instruction: Instruction): string[] {
-  if (instruction.kind !== 'run') return [];
-  return instruction.mountTexts.flatMap((text) => {
-    const [, name] = /(?:^|,)env=([^,]+)/.exec(text) ?? [];
-    return name === undefined ? [] : [`${name}=****`];
-  });
+async function baseOf(state: StageState, name: string, platform: Platform | undefined): Promise<Image | undefined> {
+  try {
+    return await state.build.imageOf(name, state, platform);
+  } catch (error) {
+    const isOwn = state.isClassic || state.build.isEarlierStage(name, state);
+    if (isOwn || state.build.signal.aborted || !(error instanceof EngineError)) throw error;
+    const full = shownBase(name).replace(/^FROM /, '');
+    const message = `${name}: failed to resolve source metadata for ${full}: ${error.message}`;
+    throw new EngineError(error.kind, message, { cause: error });
+  }
 }
 
 async function takeStep(state: StageState, step: Step): Promise<void> {
@@ -252,18 +235,6 @@ async function takeSetting(state: StageState, step: Setting, toWords: (word: str
   if (step.kind === 'workdir') await workingDirectoryStep(state, comment);
   else await settingStep(state, comment);
   state.historyLines.push(settingLine(step, comment));
-}
-
-/** BuildKit leaves out the client's labels and the triggers, and writes some lines in another way. */
-function settingLine(step: Setting, comment: string): string | undefined {
-  if (step.kind === 'onbuild' || (step.kind === 'label' && step.isLiteral)) return undefined;
-  if (step.kind === 'expose') {
-    const ports = exposedPorts(comment.replace(/^EXPOSE /, '').split(' '));
-    return `EXPOSE [${ports.join(' ')}]`;
-  }
-  if (step.kind !== 'healthcheck') return comment;
-  const interval = quote(goDurationText(step.healthcheck.StartInterval ?? 0));
-  return comment.replace(/ (\S+)\}$/, ` ${interval} $1}`);
 }
 
 /** As in docker, a new check inherits missing fields from the one before. */

@@ -194,6 +194,14 @@ suite("BuildKit's semantics", { skip: clients === undefined && 'its packages cou
     assert.equal(allowed.code, 0, allowed.text);
   });
 
+  test('a base image that cannot be had is named', async () => {
+    const { code, text } = await project.build('nobase', { Dockerfile: 'FROM nosuch.invalid/img:1\n' });
+
+    assert.equal(code, 1);
+    assert.match(text, /nosuch\.invalid\/img:1: failed to resolve source metadata for nosuch\.invalid\/img:1: /);
+    assert.match(text, /\[internal\] load metadata for nosuch\.invalid\/img:1/);
+  });
+
   test('a failed stage is told once, with its own words', async () => {
     const lines = ['FROM busybox AS a', 'RUN exit 4', 'FROM busybox', 'COPY --from=a /x /y'];
     const { text } = await project.build('fails', { Dockerfile: lines.join('\n') }, '--network=none');
