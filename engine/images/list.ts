@@ -36,7 +36,7 @@ export function listImages(engine: Needs, { all: withSteps, name, filters }: Opt
     const isStep = images.childrenOf(image.id).length > 0;
     const isNameless = all.length === 0;
     if (!before(image) || !since(image) || !until(image)) continue;
-    if (!labelsMatch(filters.get('label'), image.config.Labels)) continue;
+    if (!labelsMatch(filters.get('label'), image.labels ?? {})) continue;
     if (isNameless && isStep && (!withSteps || dangling !== undefined)) continue;
     // An image with a digest alone is dangling, but also listed without dangling ones, as in dockerd.
     if (dangling === true && (isStep || all.some(({ tag }) => tag !== undefined))) continue;

@@ -36,7 +36,7 @@ export function imageSummary({ image, tags, digests }: Listed, computed: Compute
     VirtualSize: bytes,
     SharedSize: sharedBytes,
     Containers: containers,
-    Labels: labelsOf(image),
+    Labels: image.labels === null ? null : { ...image.labels }, // an empty map that the configuration has is shown
     ...(descriptor !== undefined && { Descriptor: describe(descriptor) }),
     ...(manifests !== undefined && { Manifests: manifests.map((each) => manifestSummary(each, repositories)) }),
   };
@@ -156,9 +156,4 @@ export function distributionInspect({ mediaType, digest, size, platforms }: Dist
 
 export function deleteResult(removal: Removal): wire.DeleteResult {
   return 'untagged' in removal ? { Untagged: removal.untagged } : { Deleted: removal.deleted };
-}
-
-function labelsOf(image: Image): Record<string, string> | null {
-  // An empty map that the configuration has is shown as such.
-  return image.wireConfig.Labels === undefined || image.wireConfig.Labels === null ? null : { ...image.config.Labels };
 }

@@ -1,20 +1,20 @@
 import type { Database } from '../db/database.ts';
 import type { Layers } from '../layers/layers.ts';
 import { EngineError } from '../lib/errors.ts';
-import type { HistoryEntry, ImageConfig } from './configuration/image-config.ts';
 import { parseImage } from './configuration/image-json.ts';
 import { checkPlatform, fitsPlatform, HOST_PLATFORM, notProvided, type Platform } from './configuration/platform.ts';
 import { Documents, type ImageDocument } from './manifests/documents.ts';
 import { familiarReference, parseReference, withDefaultTag, type Reference } from './names/reference.ts';
+import { RecentSettings, type ParsedSettings } from './parsed-settings.ts';
 import { openImages, targetOf, type ImageRecord, type NameRecord } from './records.ts';
 
 export type Image = Readonly<{
   /** Digest of the configuration: `sha256:…`. */
   id: string;
-  config: ImageConfig;
-  /** The image's `config` and `container_config`, for fields that only an inspect shows. */
-  wireConfig: Readonly<Record<string, unknown>>;
-  wireContainerConfig: Readonly<Record<string, unknown>>;
+  /** The labels of its settings, which lists show; null: it has none. */
+  labels: Readonly<Record<string, string>> | null;
+  /** The command of the step of a build that made it. */
+  stepCommand: readonly string[];
   /** Chain ids, base first. */
   layers: readonly string[];
   /** Digests of the uncompressed layer archives, base first. */
@@ -28,11 +28,11 @@ export type Image = Readonly<{
   /** The container that it was committed from. */
   container: string;
   engineVersion: string;
-  history: readonly HistoryEntry[];
   /** The parent image, if it is known and exists here. */
   parentId: string | undefined;
   sizeBytes: number;
-}>;
+}> &
+  ParsedSettings;
 
 /**
  * The images and their names, all in memory; a change is committed before it is visible.
@@ -47,7 +47,8 @@ export class ImageStore {
   readonly #layers: Layers;
   readonly #images;
   readonly #names;
-  readonly #parsed = new WeakMap<ImageRecord, Image>();
+  readonly #ofRecords = new WeakMap<ImageRecord, Image>();
+  readonly #settings = new RecentSettings();
 
   constructor(db: Database, layers: Layers) {
     this.#db = db;
@@ -290,7 +291,7 @@ export class ImageStore {
   setTaggedAt(id: string, taggedAt: Temporal.Instant): void {
     this.#images.change(id, (record) => {
       const tagged = { ...record, taggedAt };
-      this.#parsed.set(tagged, this.#imageOf(record)); // only its record is another one
+      this.#ofRecords.set(tagged, this.#imageOf(record)); // only its record is another one
       return tagged;
     });
   }
@@ -357,15 +358,35 @@ export class ImageStore {
     return matches.length === 1 ? this.get(matches[0]!) : undefined;
   }
 
+  /** The text stays in memory, but not all that was parsed of it: its settings are parsed again when they are needed. */
   #imageOf(record: ImageRecord): Image {
-    const known = this.#parsed.get(record);
+    const known = this.#ofRecords.get(record);
     if (known !== undefined) return known;
     const { id, json, parentId } = record;
-    const parsed = parseImage(JSON.parse(json));
+    const { settings, ...parsed } = parseImage(JSON.parse(json));
+    const recent = (first?: ParsedSettings): ParsedSettings =>
+      this.#settings.get(id, json.length, () => first ?? parseImage(JSON.parse(json)).settings);
+    recent(settings);
     const chain = parsed.layers.map((chainId) => this.#layers.get(chainId));
-    const sizeBytes = chain.reduce((sum, layer) => sum + (layer?.sizeBytes ?? 0), 0);
-    const image = Object.freeze({ ...parsed, id, parentId, sizeBytes });
-    this.#parsed.set(record, image);
+    const image = Object.freeze({
+      ...parsed,
+      id,
+      parentId,
+      sizeBytes: chain.reduce((sum, layer) => sum + (layer?.sizeBytes ?? 0), 0),
+      get config() {
+        return recent().config;
+      },
+      get wireConfig() {
+        return recent().wireConfig;
+      },
+      get wireContainerConfig() {
+        return recent().wireContainerConfig;
+      },
+      get history() {
+        return recent().history;
+      },
+    });
+    this.#ofRecords.set(record, image);
     return image;
   }
 }

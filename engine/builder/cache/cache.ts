@@ -33,7 +33,7 @@ export class StepCache {
   #local(parentId: string | undefined, config: RunConfig): Image | undefined {
     return this.#images
       .builtOn(parentId)
-      .filter(({ wireContainerConfig: { Cmd } }) => isSameList([Cmd ?? []].flat() as string[], config.Cmd)) // cheap
+      .filter(({ stepCommand }) => isSameList(stepCommand, config.Cmd)) // cheap
       .filter(({ wireContainerConfig }) => isSame(runConfigOf(wireContainerConfig), config))
       .reduce<Image | undefined>(
         (best, image) => (best === undefined || isNewer(image, best) ? image : best),

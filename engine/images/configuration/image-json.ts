@@ -3,6 +3,7 @@ import { Type, type Static } from 'typebox';
 import { chainIds } from '../../layers/chain-id.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
+import type { ParsedSettings } from '../parsed-settings.ts';
 import type { Image } from '../store.ts';
 import type { HistoryEntry, ImageConfig } from './image-config.ts';
 
@@ -63,8 +64,11 @@ type ImageJson = Static<typeof ImageJson>;
 
 const checked = lazyCheck(ImageJson);
 
+type Parsed = Omit<Image, 'id' | 'parentId' | 'sizeBytes' | keyof ParsedSettings> &
+  Readonly<{ settings: ParsedSettings }>;
+
 /** Reads an image's configuration, Docker's or OCI's. Throws `invalid` for anything else. */
-export function parseImage(json: unknown): Omit<Image, 'id' | 'parentId' | 'sizeBytes'> {
+export function parseImage(json: unknown): Parsed {
   if (!checked.Check(json)) {
     const [, errors] = checked.Errors(json);
     const { instancePath = '', message = '' } = errors[0] ?? {};
@@ -73,9 +77,9 @@ export function parseImage(json: unknown): Omit<Image, 'id' | 'parentId' | 'size
   const image: ImageJson = json;
   const diffIds = image.rootfs.diff_ids ?? [];
   return {
-    config: parseConfig(image.config ?? {}),
-    wireConfig: image.config ?? {},
-    wireContainerConfig: image.container_config ?? {},
+    settings: settingsOf(image),
+    labels: image.config?.Labels ?? null,
+    stepCommand: words(image.container_config?.Cmd),
     layers: chainIds(diffIds),
     diffIds,
     createdAt: parseTime(image.created),
@@ -86,6 +90,14 @@ export function parseImage(json: unknown): Omit<Image, 'id' | 'parentId' | 'size
     comment: image.comment ?? '',
     container: image.container ?? '',
     engineVersion: image.docker_version ?? '',
+  };
+}
+
+function settingsOf(image: ImageJson): ParsedSettings {
+  return {
+    config: parseConfig(image.config ?? {}),
+    wireConfig: image.config ?? {},
+    wireContainerConfig: image.container_config ?? {},
     history: (image.history ?? []).map((entry): HistoryEntry => ({
       created: parseTime(entry.created),
       createdBy: entry.created_by ?? '',

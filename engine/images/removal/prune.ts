@@ -20,7 +20,7 @@ export async function pruneImages(engine: Needs, { filters, matches }: PruneFilt
   for (const image of engine.images.all()) {
     if (slices.isOver) await slices.pause();
     if (engine.images.isOtherPlatform(image.id)) continue; // it goes with the image that stands for its index
-    if (!matches({ labels: image.config.Labels, createdAt: image.createdAt })) continue;
+    if (!matches({ labels: image.labels ?? {}, createdAt: image.createdAt })) continue;
     for (const ref of removable(engine, image, isThorough)) {
       for (const removal of deletedUnlessUsed(engine, ref)) {
         pruned.removals.push(removal);
