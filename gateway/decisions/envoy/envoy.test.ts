@@ -296,6 +296,19 @@ suite("Envoy's rate limit service", () => {
     assert.equal(code, 1);
   });
 
+  test('idle connections of strangers keep no place of a proxy', async () => {
+    const from = { port, host: '127.0.0.1', localAddress: '127.0.0.9' };
+    const strangers = Array.from({ length: 1100 }, () => connect(from).on('error', () => undefined));
+    await Promise.all(
+      strangers.map(async (socket) => await Promise.race([once(socket, 'connect'), once(socket, 'close')])),
+    );
+
+    const { code } = await ask([request('192.0.2.11')]);
+    for (const socket of strangers) socket.destroy();
+
+    assert.equal(code, 1);
+  });
+
   test('nothing stays under way', async () => {
     for (const caller of ['ip:192.0.2.1', 'user:ada', 'user:points']) {
       await eventually('nothing is under way', async () => {

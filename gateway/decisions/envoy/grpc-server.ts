@@ -23,6 +23,8 @@ const MAX_MESSAGE_BYTES = 65_536;
 const MAX_STREAMS = 1000;
 /** Envoy asks on few connections. */
 const MAX_SESSIONS = 1000;
+/** Connections of addresses that may not ask: they take no place of those that may. */
+const MAX_STRANGERS = 100;
 /** A question that does not arrive whole is given up. */
 const MESSAGE_TIMEOUT_MS = 10_000;
 const CLOSE_TIMEOUT_MS = 2000;
@@ -50,13 +52,20 @@ export type Method = Readonly<{
 export class GrpcServer implements AsyncDisposable {
   readonly server: Http2Server;
   readonly #sessions = new Set<ServerHttp2Session>();
+  #strangers = 0;
 
   constructor(method: Method) {
     this.server = createServer({ settings: { maxConcurrentStreams: MAX_STREAMS, enablePush: false } });
     this.server.on('session', (session) => {
-      if (this.#sessions.size >= MAX_SESSIONS) return session.destroy();
+      const isStranger = !method.mayCall(session.socket.remoteAddress ?? '');
+      const others = this.#sessions.size - this.#strangers;
+      if (isStranger ? this.#strangers >= MAX_STRANGERS : others >= MAX_SESSIONS) return session.destroy();
       this.#sessions.add(session);
-      session.once('close', () => this.#sessions.delete(session));
+      if (isStranger) this.#strangers += 1;
+      session.once('close', () => {
+        this.#sessions.delete(session);
+        if (isStranger) this.#strangers -= 1;
+      });
       session.on('error', () => session.destroy());
     });
     this.server.on('sessionError', () => undefined); // its session is destroyed
