@@ -8,6 +8,8 @@ const MAX_WAIT_MS = 5000;
 /** A client that was slow may still read the progress of a build that is over. */
 const KEPT_MS = 30_000;
 const MAX_SOLVES = 256;
+/** Clients write 25 letters. */
+const MAX_REF_LENGTH = 256;
 
 /** The builds of all clients, by the refs that these have chosen. */
 export class Solves {
@@ -21,6 +23,8 @@ export class Solves {
   /** Until the result is disposed. Throws for a ref that is taken, and beyond the limit. */
   add(ref: string, solve: Solve): Disposable {
     if (ref === '') throw new GrpcError(StatusCode.INVALID_ARGUMENT, 'the build has no ref');
+    if (ref.length > MAX_REF_LENGTH)
+      throw new GrpcError(StatusCode.INVALID_ARGUMENT, 'the ref of the build is too long');
     if (this.#solves.has(ref)) throw new GrpcError(StatusCode.ALREADY_EXISTS, `the build ${ref} has begun`);
     if (this.#solves.size >= MAX_SOLVES) throw new GrpcError(StatusCode.RESOURCE_EXHAUSTED, 'too many builds');
     this.#solves.set(ref, solve);

@@ -42,10 +42,21 @@ async function textsOf(session: Session, wanted: Wanted, signal: AbortSignal): P
     left -= stat.size;
     if (left < 0) refuseAbove(MAX_FILE_BYTES, stat.size, stat.path, 'bytes');
     if (left < 0) throw new EngineError('invalid', 'the files of the build definition are too long');
-    const pieces = await Array.fromAsync(content);
-    if (pieces.length > 0 || stat.linkName === '') texts.set(stat.path, Buffer.concat(pieces).toString());
+    const text = await textOf(stat.size, content);
+    if (text !== '' || stat.linkName === '') texts.set(stat.path, text);
   }
   return texts;
+}
+
+/** In memory of the file's size, however small its pieces are. A link or a folder has no content, whatever its size. */
+async function textOf(size: number, content: AsyncIterable<Uint8Array>): Promise<string> {
+  const whole = Buffer.allocUnsafeSlow(size);
+  let bytes = 0;
+  for await (const piece of content) {
+    whole.set(piece, bytes);
+    bytes += piece.length;
+  }
+  return whole.toString('utf8', 0, bytes);
 }
 
 /** As the client matches them. */

@@ -4,10 +4,12 @@ import type { Sent } from '../wire/message.ts';
 type Status = Sent<typeof StatusResponse>;
 type Vertex = NonNullable<Status['vertexes']>[number];
 
-/** Bytes of texts that wait for a client; a process waits above it. */
+/** Bytes that wait for a client; a process waits above it. */
 const MAX_WAITING_BYTES = 256 * 1024;
-/** Bytes of texts that are kept while no client reads; the oldest go. */
+/** Bytes that are kept while no client reads; the oldest go. */
 const MAX_KEPT_BYTES = 1024 * 1024;
+/** Memory of a status besides its texts. */
+const STATUS_BYTES = 512;
 
 /** The progress of a build on its way to the clients that follow it. */
 export class StatusQueue {
@@ -17,13 +19,18 @@ export class StatusQueue {
   readonly #kept = new Waiting();
   #isOver = false;
 
-  push(status: Status, bytes = 0): void {
+  push(status: Status, textBytes = 0): void {
+    const bytes = textBytes + STATUS_BYTES;
     for (const vertex of status.vertexes ?? []) this.#vertexes.set(vertex.digest!, vertex);
     if (this.#readers.size === 0) {
       this.#kept.add(status, bytes);
       this.#kept.dropAbove(MAX_KEPT_BYTES);
     }
-    for (const reader of this.#readers) reader.add(status, bytes);
+    const isPassing = status.statuses?.every(({ completed }) => completed === undefined) ?? false;
+    for (const reader of this.#readers) {
+      if (isPassing && reader.isAbove(MAX_WAITING_BYTES)) continue; // a later one says more
+      reader.add(status, bytes);
+    }
   }
 
   /** Waits until all readers have taken what waits beyond the limit. */
@@ -40,7 +47,7 @@ export class StatusQueue {
   async *read(signal: AbortSignal): AsyncGenerator<Status> {
     const reader = new Waiting();
     for (const [status, bytes] of this.#kept.take()) reader.add(status, bytes);
-    reader.add({ vertexes: [...this.#vertexes.values()] }, 0);
+    reader.add({ vertexes: [...this.#vertexes.values()] }, STATUS_BYTES);
     this.#readers.add(reader);
     const wake = (): void => reader.wake();
     signal.addEventListener('abort', wake, { once: true });
@@ -81,6 +88,10 @@ class Waiting {
 
   dropAbove(limit: number): void {
     while (this.#bytes > limit) this.#bytes -= this.#statuses.shift()![1];
+  }
+
+  isAbove(limit: number): boolean {
+    return this.#bytes > limit;
   }
 
   async more(): Promise<void> {

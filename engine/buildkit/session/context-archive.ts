@@ -6,24 +6,29 @@ import { GO_MODE } from './go-mode.ts';
 import type { FileStat } from './stat-list.ts';
 
 const { FOLDER, LINK, DEVICE, PIPE, SOCKET, CHARACTERS, SET_USER, SET_GROUP, STICKY } = GO_MODE;
-/** Small pieces are sent together. */
+/** Small pieces are sent together, as copies: each of them holds the memory of a whole frame. */
 const CHUNK_BYTES = 256 * 1024;
 
-/** A client's files as an archive. Sockets are left out. */
+/** A client's files as an archive, without sockets. A chunk is valid until the next one is asked for. */
 export async function* archiveOf(files: AsyncIterable<SyncedFile>): AsyncGenerator<Buffer> {
-  let pieces: Buffer[] = [];
-  let bytes = 0;
+  const chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  let used = 0;
   for await (const piece of piecesOf(files)) {
-    pieces.push(piece);
-    bytes += piece.length;
-    if (bytes < CHUNK_BYTES) continue;
-    yield Buffer.concat(pieces, bytes);
-    [pieces, bytes] = [[], 0];
+    for (let at = 0; at < piece.length;) {
+      const part = piece.subarray(at, at + CHUNK_BYTES - used);
+      chunk.set(part, used);
+      used += part.length;
+      at += part.length;
+      if (used < CHUNK_BYTES) continue;
+      yield chunk;
+      used = 0;
+    }
   }
-  yield Buffer.concat([...pieces, TAR_END]);
+  yield chunk.subarray(0, used);
+  yield TAR_END;
 }
 
-async function* piecesOf(files: AsyncIterable<SyncedFile>): AsyncGenerator<Buffer> {
+async function* piecesOf(files: AsyncIterable<SyncedFile>): AsyncGenerator<Uint8Array> {
   for await (const { stat, content } of files) {
     const type = typeOf(stat);
     if (type === undefined) continue;

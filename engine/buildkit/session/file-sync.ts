@@ -11,7 +11,7 @@ const [MAX_AHEAD, MAX_AHEAD_BYTES] = [64, 4 * 1024 * 1024];
 const TYPE_BITS = 0x8f28_0000;
 
 /** A file or folder with its content, which must be read before the next one is asked for. */
-export type SyncedFile = Readonly<{ stat: FileStat; content: AsyncIterable<Buffer> }>;
+export type SyncedFile = Readonly<{ stat: FileStat; content: AsyncIterable<Uint8Array> }>;
 
 export type Wanted = Readonly<{
   /** The name of the folder for the client. */
@@ -57,7 +57,7 @@ export async function* syncedFiles(session: Session, wanted: Wanted, signal: Abo
   exchange.end();
 }
 
-async function* nothing(): AsyncGenerator<Buffer> {
+async function* nothing(): AsyncGenerator<Uint8Array> {
   // A folder, a link or a device has no content.
 }
 
@@ -71,13 +71,17 @@ async function statsFrom(next: () => Promise<Received<typeof Packet>>): Promise<
   }
 }
 
+/** The part of a file that came before it was read; `isWhole`: nothing follows. */
+type Arrived = { memory: Buffer | undefined; bytes: number; isWhole: boolean };
+
+const NOTHING = new Uint8Array();
+
 /** The contents of files. The client sends those that it was asked for in any order, and some at the same time. */
 class Files {
   readonly #stats: StatList;
   readonly #next: () => Promise<Received<typeof Packet>>;
   readonly #request: (id: number) => Promise<void>;
-  /** Pieces that came before they were read, by the file; `isWhole` behind the last one. */
-  readonly #arrived = new Map<number, { pieces: Buffer[]; bytes: number; isWhole: boolean }>();
+  readonly #arrived = new Map<number, Arrived>();
   #requested = 0;
   #bytesAhead = 0;
 
@@ -88,21 +92,17 @@ class Files {
   }
 
   /** Exactly as many bytes as its stat says. */
-  async *read(id: number): AsyncGenerator<Buffer> {
+  async *read(id: number): AsyncGenerator<Uint8Array> {
     await this.#requestAhead(id);
     const { path, size } = this.#stats.at(id);
     const file = this.#arrived.get(id)!;
-    let left = size;
     this.#bytesAhead -= size;
-    for (;;) {
-      for (const piece of file.pieces.splice(0)) {
-        file.bytes -= piece.length;
-        const taken = piece.subarray(0, left); // it has grown since
-        left -= taken.length;
-        if (taken.length > 0) yield taken;
-      }
-      if (file.isWhole) break;
-      await this.#takeNext(id);
+    if (file.bytes > 0) yield file.memory!.subarray(0, file.bytes);
+    let left = size - file.bytes;
+    while (!file.isWhole) {
+      const piece = (await this.#takeNext(id)).subarray(0, left); // it has grown since
+      left -= piece.length;
+      if (piece.length > 0) yield piece;
     }
     this.#arrived.delete(id);
     if (left > 0) throw new EngineError('invalid', `${path} became shorter while it was sent`);
@@ -119,22 +119,26 @@ class Files {
       const isAhead = this.#requested > first;
       if (isAhead && (this.#arrived.size >= MAX_AHEAD || this.#bytesAhead + stat.size > MAX_AHEAD_BYTES)) return;
       this.#bytesAhead += stat.size;
-      this.#arrived.set(this.#requested, { pieces: [], bytes: 0, isWhole: false });
+      this.#arrived.set(this.#requested, { memory: undefined, bytes: 0, isWhole: false });
       await this.#request(this.#requested);
     }
   }
 
-  async #takeNext(current: number): Promise<void> {
+  /** Returns the bytes of the current file that came; those of others are kept. */
+  async #takeNext(current: number): Promise<Uint8Array> {
     const { type, id, data } = await this.#next();
-    if (type !== PacketType.DATA) return;
+    if (type !== PacketType.DATA) return NOTHING;
     const file = this.#arrived.get(id);
     if (file === undefined || file.isWhole)
       throw new EngineError('invalid', 'the client sent a file that was not asked for');
     if (data.length === 0) file.isWhole = true;
-    else if (id === current || file.bytes < this.#stats.at(id).size) {
-      file.pieces.push(Buffer.from(data)); // of its own: the frame is larger
-      file.bytes += data.length;
-    }
+    if (id === current) return data;
+    // In memory of the file's size: small pieces would each take a hundred bytes.
+    file.memory ??= Buffer.allocUnsafeSlow(this.#stats.at(id).size);
+    const taken = data.subarray(0, file.memory.length - file.bytes);
+    file.memory.set(taken, file.bytes);
+    file.bytes += taken.length;
+    return NOTHING;
   }
 }
 

@@ -2,8 +2,8 @@ import { EngineError } from '../../lib/errors.ts';
 import { Stat } from '../messages/file-sync.ts';
 import type { Received } from '../wire/message.ts';
 
-/** Memory of the stats of one transfer: those of some 400,000 files. */
-const MAX_BYTES = 32 * 1024 * 1024;
+/** Memory of the stats of one transfer: those of some 200,000 files, more than a context may have. */
+const MAX_BYTES = 16 * 1024 * 1024;
 const FIRST_BYTES = 64 * 1024;
 const OFFSET_BYTES = 4;
 

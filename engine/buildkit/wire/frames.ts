@@ -7,12 +7,37 @@ const HEAD_BYTES = 5;
 /** As clients and servers of gRPC have it. */
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 
-/** Memory of all messages that have not arrived whole, of all clients together. */
-const MAX_UNFINISHED_BYTES = 32 * 1024 * 1024;
+/** Memory of all messages that have not arrived whole, and of requests under way, of all clients together. */
+const MAX_HELD_BYTES = 32 * 1024 * 1024;
 /** Memory of a piece besides its bytes. */
 const PIECE_BYTES = 256;
+/** Memory of a decoded message: fields take a multiple of their bytes, but a message has a limited number of them. */
+const [DECODED_FACTOR, MAX_FIELDS_BYTES] = [20, 1024 * 1024];
 
-let unfinishedBytes = 0;
+let heldBytes = 0;
+
+function hold(bytes: number): void {
+  heldBytes += bytes;
+  if (heldBytes <= MAX_HELD_BYTES) return;
+  throw new GrpcError(StatusCode.RESOURCE_EXHAUSTED, 'too many messages have not arrived whole, or wait for an answer');
+}
+
+/** Memory of the messages of a call until it is disposed. */
+export class HeldMessages implements Disposable {
+  #bytes = 0;
+
+  /** Throws `GrpcError` when all clients together hold too much. */
+  add(message: Uint8Array): void {
+    const bytes = Math.min(message.length * DECODED_FACTOR, message.length + MAX_FIELDS_BYTES);
+    this.#bytes += bytes;
+    hold(bytes);
+  }
+
+  [Symbol.dispose](): void {
+    heldBytes -= this.#bytes;
+    this.#bytes = 0;
+  }
+}
 
 /** The messages of a stream, one after the other. Throws for a longer one, a compressed one, and one that is cut off. */
 export async function* messagesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
@@ -43,15 +68,12 @@ class Unfinished {
   add(piece: Buffer): void {
     this.#pieces.push(piece);
     this.bytes += piece.length;
-    unfinishedBytes += piece.length + PIECE_BYTES;
-    if (unfinishedBytes > MAX_UNFINISHED_BYTES) {
-      throw new GrpcError(StatusCode.RESOURCE_EXHAUSTED, 'too many messages have not arrived whole');
-    }
+    hold(piece.length + PIECE_BYTES);
   }
 
   take(): Buffer {
     const [pieces, { bytes }] = [this.#pieces, this];
-    unfinishedBytes -= bytes + pieces.length * PIECE_BYTES;
+    heldBytes -= bytes + pieces.length * PIECE_BYTES;
     [this.#pieces, this.bytes] = [[], 0];
     return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, bytes);
   }

@@ -1,5 +1,10 @@
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 
+import { GrpcError, StatusCode } from './status.ts';
+
+/** Fields of a message with all that are nested in it: 16 MiB could have eight millions, each of which takes memory and time. */
+const MAX_FIELDS = 20_000;
+
 /** A kind of value, as it is read and as it may be written. */
 type Kind<Read, Written = Read> = Readonly<{
   wireType: WireType;
@@ -25,7 +30,7 @@ type WrittenOf<Each> =
 
 /** A message of the protocol: fields that are unknown are skipped, and those that are missing have their initial value. */
 export type Message<Read, Written> = Readonly<{
-  /** Throws for bytes that are no such message. */
+  /** Throws `GrpcError` for bytes that are no such message, and for too many fields. */
   decode: (bytes: Uint8Array) => Read;
   encode: (value: Written) => Uint8Array;
 }>;
@@ -142,17 +147,19 @@ export function message<const All extends Readonly<Record<string, object>>>(
   const named = Object.entries(fields as unknown as Readonly<Record<string, Field<unknown>>>);
   const byNumber = new Map(named.map(([name, each]) => [each.number, { name, each }]));
   return {
-    decode: (bytes) => {
-      const values = new Map(named.map(([name, { initial }]) => [name, initial()]));
-      const reader = new BinaryReader(bytes);
-      while (reader.pos < reader.len) {
-        const [number, wireType] = reader.tag();
-        const known = byNumber.get(number);
-        if (known === undefined || known.each.wireType !== wireType) reader.skip(wireType, number);
-        else values.set(known.name, known.each.read(reader, values.get(known.name)));
-      }
-      return Object.fromEntries(values) as never;
-    },
+    decode: (bytes) =>
+      counted(() => {
+        const values = new Map(named.map(([name, { initial }]) => [name, initial()]));
+        const reader = new BinaryReader(bytes);
+        while (reader.pos < reader.len) {
+          countField();
+          const [number, wireType] = reader.tag();
+          const known = byNumber.get(number);
+          if (known === undefined || known.each.wireType !== wireType) reader.skip(wireType, number);
+          else values.set(known.name, known.each.read(reader, values.get(known.name)));
+        }
+        return Object.fromEntries(values) as never;
+      }),
     encode: (value) => {
       const writer = new BinaryWriter();
       for (const [name, each] of named) {
@@ -164,6 +171,28 @@ export function message<const All extends Readonly<Record<string, object>>>(
       return writer.finish();
     },
   };
+}
+
+/** Fields of the message that is being decoded, and messages around the current one. */
+let [fields, depth] = [0, 0];
+
+function countField(): void {
+  fields += 1;
+  if (fields > MAX_FIELDS)
+    throw new GrpcError(StatusCode.RESOURCE_EXHAUSTED, `a message has more than ${MAX_FIELDS} fields`);
+}
+
+function counted<Read>(decode: () => Read): Read {
+  if (depth === 0) fields = 0;
+  depth += 1;
+  try {
+    return decode();
+  } catch (error) {
+    if (error instanceof GrpcError) throw error;
+    throw new GrpcError(StatusCode.INVALID_ARGUMENT, 'a message cannot be decoded', [], { cause: error });
+  } finally {
+    depth -= 1;
+  }
 }
 
 /** An empty list or map has no tag. */

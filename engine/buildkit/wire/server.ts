@@ -7,7 +7,7 @@ import {
 } from 'node:http2';
 import type { Duplex } from 'node:stream';
 
-import { messagesOf, writeMessage } from './frames.ts';
+import { HeldMessages, messagesOf, writeMessage } from './frames.ts';
 import type { Methods } from './service.ts';
 import { GrpcError, StatusCode } from './status.ts';
 import { trailersOf } from './trailers.ts';
@@ -68,8 +68,16 @@ export class GrpcServer {
     const gone = new AbortController();
     stream.once('close', () => gone.abort());
     // A method that needs no further message does not end the stream, on which it answers.
-    const requests = messagesOf(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
-    const answer = method(requests, { headers, signal: gone.signal });
+    const messages = messagesOf(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
+    using held = new HeldMessages();
+    const answer = method(noted(messages, held), { headers, signal: gone.signal });
     for await (const message of answer) await writeMessage(stream, message);
+  }
+}
+
+async function* noted(messages: AsyncIterable<Buffer>, held: HeldMessages): AsyncGenerator<Buffer> {
+  for await (const message of messages) {
+    held.add(message);
+    yield message;
   }
 }
