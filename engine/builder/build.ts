@@ -8,6 +8,7 @@ import type { Platform } from '../images/configuration/platform.ts';
 import { familiarReference } from '../images/names/reference.ts';
 import { giveName } from '../images/names/tag.ts';
 import type { Image } from '../images/store.ts';
+import { Slices } from '../lib/concurrency/slices.ts';
 import { EngineError } from '../lib/errors.ts';
 import { shortId } from '../lib/ids.ts';
 import { baseImage } from './base-images.ts';
@@ -83,7 +84,9 @@ export class Build {
       if (image === undefined) throw new EngineError('failed', 'No image was generated. Is your Dockerfile empty?');
       this.#tellUnusedArgs();
       this.#output.whole.note(`Successfully built ${shortId(image.id.replace('sha256:', ''))}\n`);
+      const slices = new Slices();
       for (const name of this.options.names) {
+        if (slices.isOver) await slices.pause();
         giveName(this.engine, image.id, name);
         this.#output.whole.note(`Successfully tagged ${familiarReference(name)}\n`);
       }

@@ -1,4 +1,4 @@
-import { MAX_ARGUMENTS_LENGTH, refuseAbove } from '../buildfile/limits.ts';
+import { MAX_ARGUMENTS_LENGTH, MAX_CACHE_SOURCES, MAX_NAMES, refuseAbove } from '../buildfile/limits.ts';
 import type { HostConfigBody } from '../containers/settings/host-config/host-config-schema.ts';
 import { parsePlatform, type Platform } from '../images/configuration/platform.ts';
 import {
@@ -95,6 +95,7 @@ function refuseOutputs(text: string | undefined): void {
 }
 
 function namesOf(written: readonly string[]): Reference[] {
+  refuseAbove(MAX_NAMES, written.length, 'the list of tags', 'names');
   const byName = new Map<string, Reference>();
   for (const name of written) {
     if (name === '') continue;
@@ -129,8 +130,10 @@ function textMap(text: string | undefined, what: string, takesNull: boolean): Gi
 
 function listOf(text: string | undefined): string[] {
   const value = parsed(text, 'cachefrom') ?? [];
-  if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return value;
-  throw new EngineError('invalid', 'error reading cachefrom: it is not a list of strings');
+  if (!Array.isArray(value) || !value.every((each) => typeof each === 'string'))
+    throw new EngineError('invalid', 'error reading cachefrom: it is not a list of strings');
+  refuseAbove(MAX_CACHE_SOURCES, value.length, 'the list of cachefrom', 'names');
+  return value;
 }
 
 function hostConfigOf(query: BuildQuery): HostConfigBody {

@@ -18,6 +18,10 @@ export const MAX_EXPANSIONS = 100_000;
 export const MAX_PATTERN_STEPS = 1_000_000;
 /** Characters of all build arguments of a client, or of one stage. */
 export const MAX_ARGUMENTS_LENGTH = 4 * MIB;
+/** Names that a client gives the result of a build. */
+export const MAX_NAMES = 1000;
+/** Images whose steps a build trusts (`cachefrom`): each stage looks at all of them. */
+export const MAX_CACHE_SOURCES = 100;
 /** Characters of the settings of an image. */
 export const MAX_SETTINGS_LENGTH = 2 * MIB;
 /** Ports, variables, labels and volumes of an image. It has them twice, and no image with 100,000 values can be loaded. */

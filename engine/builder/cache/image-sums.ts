@@ -1,7 +1,7 @@
 import type { SourceFound, SourcesWanted } from '../../copies/transfer/sources.ts';
 
-/** Number of stored answers, each of which is a few hundred bytes. */
-const MAX_COUNT = 1000;
+/** Number of stored answers, and of sources in one: each is a few hundred bytes. */
+const [MAX_COUNT, MAX_SOURCES] = [1000, 20];
 
 type Found = Promise<readonly SourceFound[]>;
 
@@ -9,7 +9,7 @@ type Found = Promise<readonly SourceFound[]>;
 export class ImageSums {
   readonly #known = new Map<string, Found>();
 
-  /** Those of the wanted files, or else what `compute` finds. A failure is not remembered. */
+  /** Those of the wanted files, or else what `compute` finds. Failures and long answers are not remembered. */
   async find(imageId: string, wanted: SourcesWanted, compute: () => Found): Found {
     const key = JSON.stringify([imageId, wanted]);
     const known = this.#known.get(key);
@@ -18,11 +18,18 @@ export class ImageSums {
     this.#known.set(key, found);
     this.#trim();
     try {
-      return await found;
+      const sources = await found;
+      if (sources.length > MAX_SOURCES) this.#forget(key, found);
+      return sources;
     } catch (error) {
-      if (this.#known.get(key) === found) this.#known.delete(key);
-      throw error;
+      this.#forget(key, found);
+      if (known === undefined) throw error;
+      return await this.find(imageId, wanted, compute); // it was computed for another build, whose client may have left
     }
+  }
+
+  #forget(key: string, found: Found): void {
+    if (this.#known.get(key) === found) this.#known.delete(key);
   }
 
   #trim(): void {

@@ -64,7 +64,7 @@ async function solve(
   for (const [index, exporter] of exporters.entries()) {
     const vertex = new Vertex(build.queue, engine.clock, exportName(exporter));
     const values = await vertex.run(async () => {
-      if (IMAGE_EXPORTERS.has(exporter.type)) return exportImage(engine, image, exporter.attributes, vertex);
+      if (IMAGE_EXPORTERS.has(exporter.type)) return await exportImage(engine, image, exporter.attributes, vertex);
       const to = { session: await sessions.find(build.sessionId, build.over), index, signal: build.over };
       await (exporter.type === 'tar' ? exportTar(engine, image, to) : exportLocal(engine, image, to));
       return new Map<string, string>();

@@ -12,8 +12,8 @@ import { SumList } from './sum-list.ts';
 export type SourceTree = Readonly<{
   /** The target of a path after all links; undefined for a missing one, and for links that lead to each other. */
   resolve: (path: string) => { path: string; isFolder: boolean } | undefined;
-  /** The checksum of the entry at a path, links not followed; undefined for an entry without one. */
-  sumOf: (path: string) => string | undefined;
+  /** The checksum of the entry at a path, links not followed, in steps; undefined for an entry without one. */
+  sumInSteps: (path: string) => Generator<void, string | undefined>;
   /** The entries in a folder, in no order; links are not followed. */
   entriesIn: (folder: string) => Iterable<SourceEntry>;
   /** The beginning of the error for a missing path. */
@@ -117,18 +117,18 @@ function globOf(pattern: string): Glob {
   }
 }
 
-/** Calls `visit` with each path below a folder; it returns whether those below the path are visited. */
+/** Visits each path below a folder, in steps; `visit` returns whether those below the path are visited. */
 function* visitBelow(
   tree: SourceTree,
   folder: string,
-  visit: (path: string, isFolder: boolean) => boolean,
+  visit: (path: string, isFolder: boolean) => Generator<void, boolean>,
   depth = 0,
 ): Generator<void, void> {
   refuseDeep(depth);
   for (const { name, isFolder } of tree.entriesIn(folder)) {
     yield;
     const path = folder === '' ? name : `${folder}/${name}`;
-    if (visit(path, isFolder) && isFolder) yield* visitBelow(tree, path, visit, depth + 1);
+    if ((yield* visit(path, isFolder)) && isFolder) yield* visitBelow(tree, path, visit, depth + 1);
   }
 }
 
@@ -165,17 +165,17 @@ function* findOne(tree: SourceTree, path: string, how: How, written = path): Gen
   if (target === undefined) throw missing(tree, written, isClassic);
   const chosen = included === undefined && excluded.length === 0 ? undefined : new Chosen({ included, excluded });
   const more = included === undefined ? {} : { included };
-  if (!target.isFolder) return { path, sum: `file:${tree.sumOf(target.path) ?? path}`, ...more };
+  if (!target.isFolder) return { path, sum: `file:${(yield* tree.sumInSteps(target.path)) ?? path}`, ...more };
   const sums = new SumList();
   const skipped = target.path === '' ? 0 : target.path.length + 1;
-  const add = (each: string): void => {
+  function* add(each: string): Generator<void, void> {
     const end = tree.resolve(each)?.path ?? each;
-    sums.add(tree.sumOf(end) ?? each);
-  };
-  if (target.path !== '') add(target.path);
-  yield* visitBelow(tree, target.path, (each, isFolder) => {
+    sums.add((yield* tree.sumInSteps(end)) ?? each);
+  }
+  if (target.path !== '') yield* add(target.path);
+  yield* visitBelow(tree, target.path, function* visit(each, isFolder) {
     const inner = each.slice(skipped);
-    if (chosen === undefined || chosen.includes(inner)) add(each);
+    if (chosen === undefined || chosen.includes(inner)) yield* add(each);
     return !isFolder || chosen === undefined || chosen.includes(inner) || chosen.mayHold(inner);
   });
   return { path, sum: `dir:${yield* sums.digest()}`, ...more };

@@ -28,7 +28,7 @@ export function viewTree(view: View): SourceTree {
         closeSync(held);
       }
     },
-    sumOf: (path) => sumAt(root, bytesOf(path)),
+    sumInSteps: (path) => sumAt(root, bytesOf(path)),
     entriesIn(folder) {
       const held = holdInRoot(root, bytesOf(folder));
       try {
@@ -71,14 +71,14 @@ function holdIfThere(root: number, path: BytePath): number | undefined {
   }
 }
 
-function sumAt(root: number, path: BytePath): string | undefined {
+function* sumAt(root: number, path: BytePath): Generator<void, string | undefined> {
   const slash = path.lastIndexOf('/');
   const parent = holdIfThere(root, slash < 0 ? '' : path.slice(0, slash));
   if (parent === undefined || path === '') return undefined;
   try {
     const held = holdAt(parent, path.slice(slash + 1));
     try {
-      return sumOfHeld(held, path);
+      return yield* sumOfHeld(held, path);
     } finally {
       closeSync(held);
     }
@@ -90,7 +90,7 @@ function sumAt(root: number, path: BytePath): string | undefined {
   }
 }
 
-function sumOfHeld(held: number, path: BytePath): string | undefined {
+function* sumOfHeld(held: number, path: BytePath): Generator<void, string | undefined> {
   const stat = fstatSync(held);
   const type = entryTypeOf(stat.mode);
   if (type === undefined) return undefined;
@@ -110,7 +110,10 @@ function sumOfHeld(held: number, path: BytePath): string | undefined {
   const fd = openHeld(held);
   try {
     const buffer = Buffer.allocUnsafe(READ_BYTES);
-    for (let read = readSync(fd, buffer); read > 0; read = readSync(fd, buffer)) hash.update(buffer.subarray(0, read));
+    for (let read = readSync(fd, buffer); read > 0; read = readSync(fd, buffer)) {
+      hash.update(buffer.subarray(0, read));
+      yield; // a file with holes may be larger than the disk
+    }
   } finally {
     closeSync(fd);
   }
