@@ -64,9 +64,9 @@ async function inputOf(
       ? undefined
       : await remoteContext(engine, options.remote, { folder, report: client.report, signal });
   if (remote !== undefined && 'text' in remote) return { context: undefined, name: 'Dockerfile', text: remote.text };
-  const context = undo.use(await BuildContext.receive(engine, remote?.archive ?? body, folder));
+  const context = undo.use(await BuildContext.receive(engine, remote?.archive ?? body, folder, signal));
   const { name, text } = await context.instructions(options.file);
-  await context.applyIgnoreFile(signal);
+  await context.applyIgnoreFile();
   return { context, name, text };
 }
 

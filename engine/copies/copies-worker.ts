@@ -9,12 +9,12 @@ import { TarReader } from '../layers/tar/tar-reader.ts';
 import { ArrivingStream } from '../layers/threads/arriving-stream.ts';
 import { decompressed } from '../layers/threads/compression.ts';
 import { OutgoingChunks } from '../layers/threads/outgoing-chunks.ts';
-import { runInSlices } from '../lib/concurrency/slices.ts';
+import { Slices } from '../lib/concurrency/slices.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Failure, FromWorker, PlaceOptions, Results, ToWorker, Work, WorkerData } from './messages.ts';
 import { Placer } from './place.ts';
 import { findSourcesInSteps } from './transfer/sources.ts';
-import { makeFolder, transfer } from './transfer/transfer.ts';
+import { CopyCanceled, makeFolder, transfer, type Pause } from './transfer/transfer.ts';
 import { viewTree } from './transfer/view-tree.ts';
 import { View } from './view.ts';
 
@@ -69,7 +69,7 @@ async function handleWork(id: number, work: Work): Promise<void> {
 
 async function pause(id: number): Promise<void> {
   await setImmediate();
-  if (stopped.has(id)) throw new EngineError('failed', 'the copy was canceled');
+  if (stopped.has(id)) throw new CopyCanceled();
 }
 
 async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> {
@@ -93,7 +93,7 @@ async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> 
     }
     case 'findSources': {
       using view = new View(mounts, { root: work.root, mounts: [], readOnly: 'everything' });
-      return await runInSlices(findSourcesInSteps(viewTree(view), work.wanted));
+      return await runInPauses(findSourcesInSteps(viewTree(view), work.wanted), async () => await pause(id));
     }
     case 'transfer': {
       const target = viewOf(work.view);
@@ -108,8 +108,20 @@ async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> 
       await sendPacked(viewOf(work.view), work.path, outgoing.get(id)!);
       return undefined;
     case 'place':
-      await placeArchive(viewOf(work.view), work.options, arriving.get(id)!);
+      await placeArchive(viewOf(work.view), work.options, arriving.get(id)!, async () => await pause(id));
       return undefined;
+  }
+}
+
+/** Like `runInSlices`, with pauses that end it when its result is no longer wanted. */
+async function runInPauses<T>(work: Generator<void, T>, pause: Pause): Promise<T> {
+  let slice = new Slices();
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return step.value;
+    if (!slice.isOver) continue;
+    await pause();
+    slice = new Slices();
   }
 }
 
@@ -123,10 +135,13 @@ async function sendPacked(view: View, path: string | undefined, chunks: Outgoing
   }
 }
 
-async function placeArchive(view: View, options: PlaceOptions, archive: ArrivingStream): Promise<void> {
+async function placeArchive(view: View, options: PlaceOptions, archive: ArrivingStream, pause: Pause): Promise<void> {
   using placer = new Placer(view.root, options);
   const reader = new TarReader(placer, PLACE_LIMITS);
-  for await (const chunk of decompressed(archive)) reader.push(chunk);
+  for await (const chunk of decompressed(archive)) {
+    reader.push(chunk);
+    await pause();
+  }
   reader.end();
   placer.complete();
 }

@@ -80,7 +80,7 @@ export const imageRoutes =
         };
         await streamProgress(request, reply, async (report) => {
           const upload = fromSrc === '-' ? request.raw : await fetchArchive(fromSrc, report);
-          const image = await importImage(engine, upload, options);
+          const image = await importImage(engine, upload, { ...options, signal: clientGone(reply.raw) });
           report({ status: image.id });
         });
       },
@@ -207,7 +207,7 @@ export const imageRoutes =
           const tell = (line: Progress): void => {
             if (!isQuiet || line.status === undefined) report(line);
           };
-          await loadImages(engine, request.raw, tell, platforms);
+          await loadImages(engine, request.raw, tell, { platforms, signal: clientGone(reply.raw) });
         });
       },
     });

@@ -94,7 +94,7 @@ export const pluginRoutes =
     http.post('/plugins/create', {
       schema: { querystring: CreatePluginQuery },
       handler: async ({ query, raw }, reply) => {
-        await createPlugin(engine, query.name ?? '', raw);
+        await createPlugin(engine, query.name ?? '', raw, clientGone(reply.raw));
         return reply.code(204).send();
       },
     });

@@ -22,6 +22,7 @@ import { ContextTree } from './context-tree.ts';
 import { removeIgnored } from './ignored-entries.ts';
 
 type Needs = Pick<Engine, 'archives'>;
+type Parts = Readonly<{ folder: string; tree: ContextTree; signal: AbortSignal }>;
 
 /** Bytes of an ignore file; real ones have a thousandth. */
 const MAX_IGNORE_BYTES = 256 * 1024;
@@ -60,26 +61,42 @@ export class BuildContext implements Disposable {
   readonly #archives: Archives;
   readonly #spool: string;
   readonly #tree: ContextTree;
+  readonly #signal: AbortSignal;
   #hasIgnored = false;
   #extracted: Promise<void> | undefined;
 
-  private constructor(archives: Archives, folder: string, tree: ContextTree) {
+  private constructor(archives: Archives, { folder, tree, signal }: Parts) {
     this.#archives = archives;
+    this.#signal = signal;
     this.#spool = spoolIn(folder);
     this.root = join(folder, 'context');
     this.#tree = tree;
   }
 
-  /** Reads an archive, compressed or not. Throws `invalid` for a bad one. */
-  static async receive({ archives }: Needs, archive: AsyncIterable<Uint8Array>, folder: string): Promise<BuildContext> {
+  /** Reads an archive, compressed or not. Throws `invalid` for a bad one. `signal` ends it, and later the extraction. */
+  static async receive(
+    { archives }: Needs,
+    archive: AsyncIterable<Uint8Array>,
+    folder: string,
+    signal: AbortSignal,
+  ): Promise<BuildContext> {
     const tree = new ContextTree();
     using undo = new DisposableStack();
     undo.use(tree);
+    const refused = new AbortController();
     let failure: EngineError | undefined;
-    await archives.spoolContext(archive, spoolIn(folder), (group) => (failure ??= addAll(tree, group)));
+    const add = (group: readonly ContextEntry[]): void => {
+      failure ??= addAll(tree, group);
+      if (failure !== undefined) refused.abort(failure);
+    };
+    try {
+      await archives.spoolContext(archive, spoolIn(folder), add, AbortSignal.any([signal, refused.signal]));
+    } catch (error) {
+      throw failure ?? error;
+    }
     if (failure !== undefined) throw failure;
     undo.move();
-    return new BuildContext(archives, folder, tree);
+    return new BuildContext(archives, { folder, tree, signal });
   }
 
   /** Extracts the files. Throws `invalid` for names and types that no file system takes. */
@@ -94,7 +111,8 @@ export class BuildContext implements Disposable {
       missing: 'file not found in build context or excluded by .dockerignore: ',
       name: 'context',
       resolve: (path) => this.#resolve(path),
-      sumOf(path) {
+      *sumInSteps(path) {
+        yield; // it is known already
         const node = tree.get(path);
         return node === undefined ? undefined : tree.sumOf(node) || undefined;
       },
@@ -119,12 +137,12 @@ export class BuildContext implements Disposable {
   }
 
   /** Leaves out what the ignore file names; `Dockerfile` and the ignore file themselves can be named too. */
-  async applyIgnoreFile(signal: AbortSignal): Promise<void> {
+  async applyIgnoreFile(): Promise<void> {
     const name = IGNORE_FILES.find((each) => this.#resolve(each)?.isFolder === false);
     if (name === undefined) return;
     const patterns = patternsIn(await this.#read(name, MAX_IGNORE_BYTES));
     if (patterns.length === 0) return;
-    await runInSlices(removeIgnored(this.#tree, patterns), signal);
+    await runInSlices(removeIgnored(this.#tree, patterns), this.#signal);
     this.#hasIgnored = true;
   }
 
@@ -136,7 +154,7 @@ export class BuildContext implements Disposable {
     makeFolders(this.root, 0o755); // steps with any user read it by RUN --mount
     const linked = this.#hasIgnored ? this.#tree.linkedFromIgnored() : new Set<string>();
     const without = this.#hasIgnored ? this.#tree.ignoredBits(linked) : undefined;
-    await this.#archives.extractContext(this.#spool, this.root, without);
+    await this.#archives.extractContext(this.#spool, this.root, { without, signal: this.#signal });
     await rm(this.#spool);
     for (const path of linked) await rm(join(this.root, path), { force: true }); // they were made for their further names
   }

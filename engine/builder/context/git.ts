@@ -17,7 +17,7 @@ const COMMIT = /^[0-9a-f]{4,40}$/;
 export async function gitArchive(engine: Needs, address: GitAddress, how: How): Promise<AsyncIterable<Uint8Array>> {
   const root = await checkedOut(address, how);
   const file = join(how.folder, 'checkout.tar');
-  await engine.archives.packLayer(root, [], file, 'none');
+  await engine.archives.packLayer(root, [], file, 'none', how.signal);
   return createReadStream(file);
 }
 

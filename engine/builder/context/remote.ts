@@ -41,7 +41,7 @@ export async function remoteContext(
     );
   }
   const file = join(how.folder, 'remote');
-  const { sizeBytes } = await engine.archives.receive(body, file);
+  const { sizeBytes } = await engine.archives.receive(body, file, how.signal);
   if (await isArchive(file)) return { archive: createReadStream(file) };
   if (sizeBytes > MAX_FILE_BYTES)
     throw new EngineError('invalid', `${addressOf(url)} is neither an archive nor a Buildfile`);

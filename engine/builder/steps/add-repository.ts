@@ -19,7 +19,8 @@ export async function addedRepository({ build }: StageState, step: Copy, remote:
   const root = await checkedOut({ ...address, checksum }, { folder, signal: build.signal });
   if (!keepsGitFolder) await rm(join(root, '.git'), { recursive: true, force: true });
   const { excluded } = step;
-  const found = await build.engine.copies.findSources(root, { words: ['/'], dialect: 'buildkit', excluded });
+  const wanted = { words: ['/'], dialect: 'buildkit', excluded } as const;
+  const found = await build.engine.copies.findSources(root, wanted, build.signal);
   return { root: async () => await Promise.resolve(root), found, extracts: false };
 }
 

@@ -82,7 +82,8 @@ async function filesOf(
     mounted ??= imageRoot(engine, image.id).then((each) => resources.use(each).path);
     return await mounted;
   };
-  const compute = async (): Promise<SourceFound[]> => await engine.copies.findSources(await root(), wanted);
+  const compute = async (): Promise<SourceFound[]> =>
+    await engine.copies.findSources(await root(), wanted, build.signal);
   const find = async (): Promise<readonly SourceFound[]> => await engine.imageSums.find(image.id, wanted, compute);
   const found = wanted.dialect === 'buildkit' ? await find() : await named(step, find);
   return { root, found, extracts };

@@ -35,7 +35,7 @@ export async function copyStep(state: StageState, step: Copy, expand: (text: str
   await using root = await scratchRoot(state.build.engine, state.image?.id);
   await copyInto(state, step, root, works);
   using leases = new DisposableStack();
-  const layer = await commitLayer(state.build.engine, root.id, leases, 'none');
+  const layer = await commitLayer(state.build.engine, root.id, leases, 'none', state.build.signal);
   storeStep(state, { layer, containerConfig: config });
 }
 

@@ -34,13 +34,13 @@ export async function downloaded(
     throw new EngineError('invalid', `cannot determine filename for source ${url}`);
   }
   const file = join(root, name ?? UNNAMED);
-  const { digest } = await engine.archives.receive(body, file);
+  const { digest } = await engine.archives.receive(body, file, signal);
   refuseOtherDigest(digest, checksum);
   output.note('\n');
   const modified = Date.parse(headers['last-modified'] ?? '');
   await utimes(file, 0, Number.isNaN(modified) ? 0 : modified / 1000);
   if (!(await stat(file)).isFile()) throw new EngineError('failed', `${url} is not a file`);
-  const found = await engine.copies.findSources(root, { words: ['*'], dialect }); // its name may be like a pattern
+  const found = await engine.copies.findSources(root, { words: ['*'], dialect }, signal); // its name may be like a pattern
   return {
     root: async () => await Promise.resolve(root),
     found: found.map(({ path, sum }) => ({ path, sum: sum.replace(/^file:/, '') })),

@@ -182,7 +182,8 @@ async function boundFiles(
       mounted ??= imageRoot(build.engine, image.id).then((each) => resources.use(each).path);
       return await mounted;
     };
-    const compute = async (): Promise<SourceFound[]> => await build.engine.copies.findSources(await root(), wanted);
+    const compute = async (): Promise<SourceFound[]> =>
+      await build.engine.copies.findSources(await root(), wanted, build.signal);
     await build.engine.imageSums.find(image.id, wanted, compute);
     const make = async (): Promise<Spec> => {
       const { path } = resources.use(boundPlace(build.folder, await root(), inner));

@@ -62,7 +62,7 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
   const id = await runContainer(state, body, words);
   try {
     using leases = new DisposableStack();
-    const layer = await commitLayer(build.engine, id, leases, [...mounts.places, '/dev/pipes']);
+    const layer = await commitLayer(build.engine, id, leases, [...mounts.places, '/dev/pipes'], build.signal);
     storeStep(state, { layer, containerConfig: known, containerId: id });
   } catch (error) {
     if (build.options.removesAlways) await tellRemoval(state, id);

@@ -35,7 +35,7 @@ export async function workingDirectoryStep(state: StageState, comment: string): 
     await makeFolder(files.view, state.config.WorkingDir, await folderOwner(state, files.path));
   }
   using leases = new DisposableStack();
-  const layer = await commitLayer(engine, root.id, leases, 'none');
+  const layer = await commitLayer(engine, root.id, leases, 'none', state.build.signal);
   storeStep(state, { layer, containerConfig: asOfContainer(state, config, containerId), containerId });
   tellRemoval(state, containerId);
 }

@@ -64,9 +64,9 @@ async function remoteInput(
     if ('text' in remote) {
       return { ...more, name: 'Dockerfile', text: remote.text, context: async () => await Promise.resolve(undefined) };
     }
-    const context = await BuildContext.receive(engine, remote.archive, path);
+    const context = await BuildContext.receive(engine, remote.archive, path, signal);
     const source = attributes.has('dockerfilekey') ? { name: '', text: '' } : await context.instructions(file);
-    await context.applyIgnoreFile(signal);
+    await context.applyIgnoreFile();
     return { ...more, ...source, context: async () => await Promise.resolve(context) };
   });
 }
@@ -108,7 +108,7 @@ async function contextOf(
   const vertex = new Vertex(queue, clock, '[internal] load build context');
   return await transferred(vertex, clock, 'transferring context:', async (onBytes) => {
     const files = syncedFiles(session, { folder, excluded: left, onBytes }, signal);
-    return await BuildContext.receive(engine, archiveOf(files), path);
+    return await BuildContext.receive(engine, archiveOf(files), path, signal);
   });
 }
 

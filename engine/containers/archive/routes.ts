@@ -1,7 +1,7 @@
 import type { TakeChunk } from '../../copies/copies.ts';
 import type { Engine } from '../../engine.ts';
 import type { AddRoutes } from '../../http/route-table.ts';
-import { ClientGone } from '../../http/streams/client-gone.ts';
+import { ClientGone, clientGone } from '../../http/streams/client-gone.ts';
 import { openStream, type ResponseStream } from '../../http/streams/stream.ts';
 import { EngineError } from '../../lib/errors.ts';
 import * as wire from '../schema.ts';
@@ -54,7 +54,8 @@ export const containerFileRoutes =
       schema: { params: wire.ContainerRef, querystring: wire.PutArchiveQuery },
       handler: async (request, reply) => {
         const { path = '', noOverwriteDirNonDir: keepsKinds = false, copyUIDGID: toUser = false } = request.query;
-        await putArchive(engine, request.params.ref, path, request.raw, { keepsKinds, toUser });
+        const signal = clientGone(reply.raw);
+        await putArchive(engine, request.params.ref, path, request.raw, { keepsKinds, toUser, signal });
         return reply.code(200).send();
       },
     });

@@ -9,20 +9,22 @@ type How = Readonly<{
   keepsKinds: boolean;
   /** Everything gets the user of the container as its owner. */
   toUser: boolean;
+  /** Aborted when the client has left. */
+  signal: AbortSignal;
 }>;
 
 /**
  * Puts the files of an archive, compressed or not, into a folder of a container.
  *
  * Throws `invalid` for a path that is not a folder and for a bad archive, `notFound`, and `forbidden` for a read-only
- * part of the container. Files written before an error stay. Specification, endpoint 24.
+ * part of the container. Files written before an error, or before the client has left, stay. Specification, endpoint 24.
  */
 export async function putArchive(
   engine: FilesNeeds & { events: Events },
   ref: string,
   path: string,
   archive: AsyncIterable<Uint8Array>,
-  { keepsKinds, toUser }: How,
+  { keepsKinds, toUser, signal }: How,
 ): Promise<void> {
   refuseEmptyPath(path);
   const { hostConfig } = engine.containers.find(ref);
@@ -34,7 +36,7 @@ export async function putArchive(
     toUser && user !== '' ? await resolveUser({ user, groupAdd: [] }, root, { needsHome: false }) : undefined;
   try {
     const options = { path, keepsKinds, ...(owner !== undefined && { owner: { uid: owner.uid, gid: owner.gid } }) };
-    await view.place(options, archive, removed);
+    await view.place(options, archive, AbortSignal.any([removed, signal]));
   } catch (error) {
     removed.throwIfAborted();
     throw explainPathError(error, ref, path);

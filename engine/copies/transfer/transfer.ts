@@ -40,8 +40,15 @@ const LIMITS = { bytes: 2 ** 46, entries: 2 ** 28 };
 const CHUNK_BYTES = 1024 * 1024;
 const ROOT = { uid: 0, gid: 0 };
 
-/** Gives other work of the thread its turn. Throws when the result is no longer wanted. */
-type Pause = () => Promise<void>;
+/** Its client has left. */
+export class CopyCanceled extends EngineError {
+  constructor() {
+    super('failed', 'the copy was canceled');
+  }
+}
+
+/** Gives other work of the thread its turn. Throws `CopyCanceled` when the result is no longer wanted. */
+export type Pause = () => Promise<void>;
 
 /** Copies within this thread. Throws `invalid` for a damaged archive. */
 export async function transfer(source: View, target: View, work: Transfer, pause: Pause): Promise<void> {
@@ -218,7 +225,7 @@ async function extractArchive(held: number, target: View, work: Transfer, pause:
   if (!fstatSync(held).isFile()) return false;
   const fd = openHeld(held);
   try {
-    if (!(await isArchive(fd))) return false;
+    if (!(await isArchive(fd, pause))) return false;
     makeFolder(target, destination, given.owner);
     using placer = new Placer(target.root, {
       path: destination,
@@ -244,11 +251,16 @@ function stopAtFirst(): never {
   throw new FirstEntry();
 }
 
-async function isArchive(fd: number): Promise<boolean> {
+async function isArchive(fd: number, pause: Pause): Promise<boolean> {
   const reader = new TarReader({ begin: stopAtFirst, data: stopAtFirst, finish: stopAtFirst }, LIMITS);
   try {
-    for await (const chunk of decompressed(chunksOf(fd))) reader.push(chunk);
+    for await (const chunk of decompressed(chunksOf(fd))) {
+      reader.push(chunk);
+      if (reader.isOver) return false;
+      await pause();
+    }
   } catch (error) {
+    if (error instanceof CopyCanceled) throw error;
     return error instanceof FirstEntry;
   }
   return false; // without an entry it is not an archive

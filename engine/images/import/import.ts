@@ -19,23 +19,26 @@ type Options = {
   name: Reference | undefined;
   /** Default: this machine's. */
   platform?: Platform | undefined;
+  /** Ends it in the middle. */
+  signal?: AbortSignal;
 };
 
 /**
- * Creates an image with one layer from the archive of a root file system. If the client hangs up during the upload, no
- * image is created.
+ * Creates an image with one layer from the archive of a root file system. If the client leaves before the layer is there,
+ * no image is created.
  */
 export async function importImage(
   engine: Needs,
   upload: AsyncIterable<Uint8Array>,
-  { config, message, name, platform }: Options,
+  { config, message, name, platform, signal }: Options,
 ): Promise<Image> {
   await using arrivals = engine.blobs.arrivals();
   const file = `${arrivals.path}/layer`;
-  const { digest } = await engine.archives.receive(upload, file);
+  const { digest } = await engine.archives.receive(upload, file, signal);
   using leases = new DisposableStack();
-  const layer = await applyLayer(engine, { file, digest, parent: undefined }, leases);
+  const layer = await applyLayer(engine, { file, digest, parent: undefined }, leases, undefined, signal);
   await engine.blobs.sync();
+  signal?.throwIfAborted();
 
   const created = engine.clock.now().toString();
   const json = JSON.stringify({

@@ -82,6 +82,11 @@ export class TarReader {
     this.#limits = limits;
   }
 
+  /** Whether the mark of its end has come: what follows it is ignored. */
+  get isOver(): boolean {
+    return this.#phase === 'end';
+  }
+
   push(chunk: Buffer): void {
     this.#totalBytes += chunk.length;
     if (this.#totalBytes > this.#limits.bytes) {

@@ -96,7 +96,7 @@ export type ToWorker =
   | { id: number; listed: true }
   /** An output was taken; its memory comes back. */
   | { id: number; taken: ArrayBuffer }
-  /** The output, or the extraction, is no longer wanted. */
+  /** The result is no longer wanted. */
   | { id: number; stop: true };
 
 export type FromWorker =

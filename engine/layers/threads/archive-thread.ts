@@ -15,7 +15,7 @@ type Listeners = {
   onEntries?: (entries: readonly ContextEntry[]) => void;
 };
 
-export type Given = Listeners & { signal?: AbortSignal };
+export type Given = Listeners & { signal?: AbortSignal | undefined };
 
 type Task = Required<Listeners> & {
   work: Work;
@@ -65,7 +65,7 @@ export class ArchiveThread {
         task.feed = new ThreadFeed(LIMITS, (message, memory) =>
           this.#worker.postMessage({ id, ...message } satisfies ToWorker, [...memory]),
         );
-        await task.feed.run(stream, task.settle.promise);
+        await task.feed.run(stream, task.settle.promise, signal);
       }
       return await task.settle.promise;
     } finally {

@@ -64,23 +64,35 @@ async function handleWork(id: number, work: Work): Promise<void> {
 async function resultOf(id: number, work: Work, stream: ArrivingStream): Promise<Results[Work['kind']]> {
   switch (work.kind) {
     case 'receive':
-      return await receive(stream, work.file, work.limits);
+      return await receive(wanted(id, stream), work.file, work.limits);
     case 'unpack':
-      return await unpack(stream, work.directory, work.limits);
+      return await unpack(wanted(id, decompressed(stream)), work.directory, work.limits);
     case 'extract':
       return await extract(id, work, stream);
     case 'spoolContext':
-      return await spoolContext(stream, work.file, work.limits, listings.get(id)!);
+      return await spoolContext(wanted(id, decompressed(stream)), work.file, work.limits, listings.get(id)!);
     case 'extractContext':
-      return await extractContext(work);
+      return await extractContext(work, () => throwIfStopped(id));
     case 'packLayer':
-      return await packLayer(work);
+      return await packLayer(work, () => throwIfStopped(id));
     case 'compress':
       return await compress(work.source, work.file, (bytes) => tell({ id, progress: bytes }));
     case 'read':
       await readPlain(work.source, outgoing.get(id)!);
       return undefined;
   }
+}
+
+/** Chunks of an archive until their result is no longer wanted. */
+async function* wanted(id: number, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    throwIfStopped(id);
+    yield chunk;
+  }
+}
+
+function throwIfStopped(id: number): void {
+  if (stopped.has(id)) throw new EngineError('failed', 'the archive is no longer wanted');
 }
 
 async function receive(stream: AsyncIterable<Buffer>, file: string, limits: ArchiveLimits): Promise<Received> {
@@ -92,10 +104,10 @@ async function receive(stream: AsyncIterable<Buffer>, file: string, limits: Arch
   return { digest: writer.digest(), sizeBytes: writer.sizeBytes };
 }
 
-async function unpack(stream: AsyncIterable<Buffer>, directory: string, limits: ArchiveLimits): Promise<Unpacked[]> {
+async function unpack(chunks: AsyncIterable<Buffer>, directory: string, limits: ArchiveLimits): Promise<Unpacked[]> {
   using unpacker = new Unpacker(directory);
   const reader = new TarReader(unpacker, limits);
-  for await (const chunk of decompressed(stream)) reader.push(chunk);
+  for await (const chunk of chunks) reader.push(chunk);
   reader.end();
   return unpacker.found;
 }
@@ -116,8 +128,7 @@ async function extract(
   const push = (chunk: Buffer): void => reader.push(chunk);
   let archiveBytes = 0;
   const chunks = chunksOf(work.fd, (bytes) => tell({ id, progress: bytes }));
-  for await (const chunk of decompressed(chunks)) {
-    if (stopped.has(id)) throw new EngineError('failed', 'the extraction was canceled');
+  for await (const chunk of wanted(id, decompressed(chunks))) {
     archiveBytes += chunk.length;
     hash?.update(chunk);
     if (attempt === undefined) push(chunk);

@@ -5,7 +5,7 @@ import { ArchiveThread, type Given } from './archive-thread.ts';
 
 const THREADS = 2;
 
-/** Reads and writes archives in worker threads; the event loop only passes bytes on. */
+/** Reads and writes archives in worker threads; the event loop only passes bytes on. A `signal` ends the work in the middle. */
 export class Archives implements AsyncDisposable {
   readonly limits: ArchiveLimits;
   readonly #background: Background;
@@ -17,19 +17,19 @@ export class Archives implements AsyncDisposable {
   }
 
   /** Writes a stream unchanged into a new file, and returns its digest. */
-  async receive(stream: AsyncIterable<Uint8Array>, file: string): Promise<Received> {
-    return (await this.#perform({ kind: 'receive', file, limits: this.limits }, stream)) as Received;
+  async receive(stream: AsyncIterable<Uint8Array>, file: string, signal?: AbortSignal): Promise<Received> {
+    return (await this.#perform({ kind: 'receive', file, limits: this.limits }, stream, { signal })) as Received;
   }
 
   /** Unpacks an archive, compressed or not, into files in `directory`. */
-  async unpack(stream: AsyncIterable<Uint8Array>, directory: string): Promise<Unpacked[]> {
-    return (await this.#perform({ kind: 'unpack', directory, limits: this.limits }, stream)) as Unpacked[];
+  async unpack(stream: AsyncIterable<Uint8Array>, directory: string, signal?: AbortSignal): Promise<Unpacked[]> {
+    return (await this.#perform({ kind: 'unpack', directory, limits: this.limits }, stream, { signal })) as Unpacked[];
   }
 
   /**
    * Extracts a layer's archive, an open file with this digest, compressed or not, into the empty folder `target`.
    * `lower` are the folders of the layers below, topmost first, which may not be there before the end; `skeleton` is a new
-   * file, which has the result if it says so. `onProgress` gets the number of bytes read from the file; `signal` ends it.
+   * file, which has the result if it says so. `onProgress` gets the number of bytes read from the file.
    */
   async extract(
     { fd, digest }: { fd: number; digest: string },
@@ -38,7 +38,7 @@ export class Archives implements AsyncDisposable {
     signal?: AbortSignal,
   ): Promise<Extracted> {
     const work: Work = { kind: 'extract', fd, digest, target, skeleton, limits: this.limits };
-    return (await this.#perform(work, told(lower), { onProgress, ...(signal && { signal }) })) as Extracted;
+    return (await this.#perform(work, told(lower), { onProgress, signal })) as Extracted;
   }
 
   /** Writes the context of a build, compressed or not, as a plain archive into a new file; `onEntries` gets its entries. */
@@ -46,13 +46,19 @@ export class Archives implements AsyncDisposable {
     stream: AsyncIterable<Uint8Array>,
     file: string,
     onEntries: (entries: readonly ContextEntry[]) => void,
+    signal?: AbortSignal,
   ): Promise<void> {
-    await this.#perform({ kind: 'spoolContext', file, limits: this.limits }, stream, { onEntries });
+    await this.#perform({ kind: 'spoolContext', file, limits: this.limits }, stream, { onEntries, signal });
   }
 
   /** Extracts such a file into an empty folder, but the entries whose bits are set in `without`. */
-  async extractContext(file: string, directory: string, without?: Uint8Array<ArrayBuffer>): Promise<void> {
-    await this.#perform({ kind: 'extractContext', file, directory, without, limits: this.limits });
+  async extractContext(
+    file: string,
+    directory: string,
+    { without, signal }: { without?: Uint8Array<ArrayBuffer> | undefined; signal?: AbortSignal } = {},
+  ): Promise<void> {
+    const work: Work = { kind: 'extractContext', file, directory, without, limits: this.limits };
+    await this.#perform(work, undefined, { signal });
   }
 
   /**
@@ -64,8 +70,10 @@ export class Archives implements AsyncDisposable {
     lower: readonly string[],
     file: string,
     mountPoints: readonly string[] | 'none' = [],
+    signal?: AbortSignal,
   ): Promise<Received> {
-    return (await this.#perform({ kind: 'packLayer', upper, lower, file, mountPoints })) as Received;
+    const work: Work = { kind: 'packLayer', upper, lower, file, mountPoints };
+    return (await this.#perform(work, undefined, { signal })) as Received;
   }
 
   /**

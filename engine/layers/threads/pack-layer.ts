@@ -9,8 +9,8 @@ import { FileWriter } from './file-writer.ts';
 
 const CHUNK_BYTES = 256 * 1024;
 
-/** Writes the changes of a writable layer as an archive into a new file. */
-export async function packLayer(work: Extract<Work, { kind: 'packLayer' }>): Promise<Received> {
+/** Writes the changes of a writable layer as an archive into a new file. `check` is called for each chunk, and may throw. */
+export async function packLayer(work: Extract<Work, { kind: 'packLayer' }>, check: () => void): Promise<Received> {
   using held = new DisposableStack();
   const root = held.adopt(holdAt(-1, Buffer.from(work.upper).toString('latin1')), closeSync);
   const writer = held.use(new FileWriter(work.file));
@@ -19,6 +19,7 @@ export async function packLayer(work: Extract<Work, { kind: 'packLayer' }>): Pro
   for (const chunk of pack({ held: root, name: undefined }, () => buffer, { rules })) {
     writer.write(chunk, writer.sizeBytes);
     await setImmediate(); // yields to other work of this thread
+    check();
   }
   return { digest: writer.digest(), sizeBytes: writer.sizeBytes };
 }

@@ -4,7 +4,6 @@ import { EntryPlaces } from '../tar/entry-places.ts';
 import { LayerExtractor } from '../tar/extract.ts';
 import { TarReader, type ArchiveLimits, type TarSink } from '../tar/tar-reader.ts';
 import type { Work } from './archive-messages.ts';
-import { decompressed } from './compression.ts';
 import { ContextSums } from './context-sums.ts';
 import type { EntryGroups } from './entry-groups.ts';
 import { chunksOf } from './plain-archive.ts';
@@ -12,11 +11,11 @@ import { chunksOf } from './plain-archive.ts';
 type Extraction = Extract<Work, { kind: 'extractContext' }>;
 
 /**
- * Writes the plain archive of a context into a new file, and tells its entries: a build with all steps in the cache
- * needs none of its files.
+ * Writes the plain archive of a context, which comes in `chunks`, into a new file, and tells its entries: a build with all
+ * steps in the cache needs none of its files.
  */
 export async function spoolContext(
-  stream: AsyncIterable<Buffer>,
+  chunks: AsyncIterable<Buffer>,
   file: string,
   limits: ArchiveLimits,
   groups: EntryGroups,
@@ -26,7 +25,7 @@ export async function spoolContext(
   const push = (chunk: Buffer): void => reader.push(chunk);
   const fd = openSync(file, 'wx', 0o600);
   try {
-    for await (const chunk of decompressed(stream)) {
+    for await (const chunk of chunks) {
       for (let written = 0; written < chunk.length;) written += writeSync(fd, chunk, written);
       sums.through(chunk, push);
       await groups.ready();
@@ -40,13 +39,20 @@ export async function spoolContext(
 
 /**
  * Extracts such a file, but the entries whose bits are set in `without`; names such as `.wh.x` have no special meaning in it.
+ * `check` is called for each chunk, and may throw.
  */
-export async function extractContext({ file, directory, without, limits }: Extraction): Promise<undefined> {
+export async function extractContext(
+  { file, directory, without, limits }: Extraction,
+  check: () => void,
+): Promise<undefined> {
   using extractor = new LayerExtractor(directory, { hasMarks: false });
   const reader = new TarReader(without === undefined ? extractor : leaving(without, extractor), limits);
   const fd = openSync(file, 'r');
   try {
-    for await (const chunk of chunksOf(fd)) reader.push(chunk);
+    for await (const chunk of chunksOf(fd)) {
+      check();
+      reader.push(chunk);
+    }
   } finally {
     closeSync(fd);
   }

@@ -20,18 +20,23 @@ const CONFIG_BYTES = 8 * 1024 * 1024;
 
 /**
  * Makes a disabled plugin of an archive with `config.json` and the folder `rootfs`. Throws `invalid` for a malformed name and for
- * another archive, and `conflict` for an existing plugin; nothing is left then.
+ * another archive, and `conflict` for an existing plugin; nothing is left then, nor when `signal` ends it.
  */
-export async function createPlugin(engine: Needs, asked: string, archive: AsyncIterable<Uint8Array>): Promise<void> {
+export async function createPlugin(
+  engine: Needs,
+  asked: string,
+  archive: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<void> {
   const { archives, clock, config, db, events, installedPlugins } = engine;
   const name = familiarReference(pluginReference(asked));
   using _lock = await holdPluginName(engine, name);
   await using arrival = new Arrival(engine);
   const { id, folder, plugin, root } = arrival;
   const [spool, files] = [join(folder, 'archive'), join(folder, 'files')];
-  await archives.spoolContext(archive, spool, () => undefined);
+  await archives.spoolContext(archive, spool, () => undefined, signal);
   mkdirSync(files, { mode: 0o700 });
-  await archives.extractContext(spool, files);
+  await archives.extractContext(spool, files, { signal });
   await rm(spool);
   const text = readConfig(join(files, 'config.json'));
   checkConfig(text);
@@ -40,7 +45,7 @@ export async function createPlugin(engine: Needs, asked: string, archive: AsyncI
   renameSync(join(files, ROOTFS), root);
 
   const [plain, compressed] = [join(folder, 'layer'), join(folder, 'layer.gz')];
-  await archives.packLayer(root, [], plain, 'none');
+  await archives.packLayer(root, [], plain, 'none', signal);
   const { digest, sizeBytes } = await archives.compress({ kind: 'whole', file: plain }, compressed, () => undefined);
   renameSync(compressed, layerFile(plugin, digest));
   const layers = [{ digest, sizeBytes }];

@@ -54,7 +54,7 @@ export async function unpackRoot(
     const skeleton = join(folder, 'skeleton');
     const lower = async (): Promise<string[]> => await Promise.resolve(folders.toReversed());
     // The digest of the plain archive is not compared: `docker plugin create` states that of a part of it.
-    await engine.archives.extract({ fd: archive.fd, digest }, { target, lower, skeleton });
+    await engine.archives.extract({ fd: archive.fd, digest }, { target, lower, skeleton }, undefined, signal);
     rmSync(skeleton, { force: true });
     signal.throwIfAborted();
     folders.push(target);
