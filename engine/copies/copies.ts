@@ -19,8 +19,11 @@ import type {
 import type { SourceFound, SourcesWanted } from './transfer/sources.ts';
 import type { Transfer } from './transfer/transfer.ts';
 
-/** Several, because one may wait for a file system that does not answer. */
-const THREADS = 3;
+/** Threads that answer: each takes 20 MB while it works. */
+const ANSWERING_THREADS = 2;
+/** With those that wait for a file system that does not answer. */
+const MAX_THREADS = 4;
+const STALLED_MS = 1000;
 /** A thread takes a few megabytes, so an idle one ends. */
 const IDLE_TIMEOUT_MS = 10_000;
 /** The chunks of an archive are allocated outside of the heap; left alone, the collector would come late. */
@@ -61,14 +64,21 @@ export class Copies implements AsyncDisposable {
     return Buffer.from(json.buffer, json.byteOffset, json.byteLength);
   }
 
-  /** The files of the sources of a COPY in this root, with their checksums. Throws `invalid`. */
-  async findSources(root: string, wanted: SourcesWanted): Promise<SourceFound[]> {
-    return (await this.#leastBusy().perform({ kind: 'findSources', root, wanted })) as SourceFound[];
+  /** The files of the sources of a COPY in this root, with their checksums; `signal` ends it. Throws `invalid`. */
+  async findSources(root: string, wanted: SourcesWanted, signal: AbortSignal): Promise<SourceFound[]> {
+    signal.throwIfAborted();
+    return (await this.#leastBusy().perform({ kind: 'findSources', root, wanted }, { signal })) as SourceFound[];
   }
 
   async open(view: ViewRequest): Promise<OpenView> {
     const thread = this.#leastBusy();
-    return new OpenView(thread, (await thread.perform({ kind: 'open', view })) as number);
+    thread.views += 1; // before it is open: an idle thread ends
+    try {
+      return new OpenView(thread, (await thread.perform({ kind: 'open', view })) as number);
+    } catch (error) {
+      thread.views -= 1;
+      throw error;
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -76,8 +86,10 @@ export class Copies implements AsyncDisposable {
   }
 
   #leastBusy(): CopyThread {
-    const [idlest] = this.#threads.toSorted((a, b) => a.load - b.load);
-    if (idlest !== undefined && (idlest.load === 0 || this.#threads.length >= THREADS)) return idlest;
+    const answering = this.#threads.filter((each) => !each.isStalled);
+    const isFull = answering.length >= ANSWERING_THREADS || this.#threads.length >= MAX_THREADS;
+    const [idlest] = (answering.length > 0 ? answering : this.#threads).toSorted((a, b) => a.load - b.load);
+    if (idlest !== undefined && (idlest.load === 0 || isFull)) return idlest;
     const thread = new CopyThread(this.#background, { hidden: this.#hidden }, () => {
       const at = this.#threads.indexOf(thread);
       if (at >= 0) this.#threads.splice(at, 1);
@@ -95,7 +107,6 @@ export class OpenView implements AsyncDisposable {
   constructor(thread: CopyThread, view: number) {
     this.#thread = thread;
     this.#view = view;
-    thread.views += 1;
   }
 
   async stat(path: string): Promise<PathStat> {
@@ -141,6 +152,8 @@ class CopyThread {
   #lastId = 0;
   #end: unknown;
   #taken = 0;
+  /** The time of the first message that the thread has not answered yet. */
+  #unansweredSince: number | undefined;
   #idle: Disposable | undefined;
 
   constructor(background: Background, workerData: WorkerData, onGone: () => void) {
@@ -161,6 +174,11 @@ class CopyThread {
     let load = this.views;
     for (const { kind } of this.#tasks.values()) if (kind !== 'close') load += 1;
     return load;
+  }
+
+  /** It waits for a file system that does not answer, or is about to. */
+  get isStalled(): boolean {
+    return this.#unansweredSince !== undefined && performance.now() - this.#unansweredSince > STALLED_MS;
   }
 
   async perform(work: Work, { take, archive, signal }: Streams = {}): Promise<Results[Work['kind']]> {
@@ -201,6 +219,7 @@ class CopyThread {
   }
 
   #onMessage(message: FromWorker): void {
+    this.#unansweredSince = undefined;
     const task = this.#tasks.get(message.id);
     if (task === undefined) return;
     if ('output' in message) task.taking = this.#pass(message.id, task, message.output);
@@ -238,6 +257,7 @@ class CopyThread {
   }
 
   #send(message: ToWorker, memory: readonly ArrayBuffer[] = []): void {
+    if ('start' in message) this.#unansweredSince ??= performance.now();
     this.#worker.postMessage(message, memory);
   }
 }

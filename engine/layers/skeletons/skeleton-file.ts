@@ -16,8 +16,11 @@ export type Part =
 
 const MAGIC = Buffer.from('gskel\0\0\x01', 'latin1');
 const TAG = { bytes: 0, file: 1, run: 2 } as const;
-const BLOCK_BYTES = 256 * 1024;
-const MAX_BYTES = 64 * 1024;
+/** A reader holds one block, and there may be a hundred that wait for their clients. */
+const BLOCK_BYTES = 32 * 1024;
+const MAX_BYTES = 16 * 1024;
+/** Blocks of older versions. */
+const MAX_BLOCK_BYTES = 384 * 1024;
 /** A tag, two numbers of six bytes. */
 const RUN_BYTES = 13;
 const LENGTHS_BYTES = 8;
@@ -100,7 +103,7 @@ export function* partsOf(file: string): Generator<Part> {
     for (let lengths = read(fd, LENGTHS_BYTES); lengths !== undefined; lengths = read(fd, LENGTHS_BYTES)) {
       const packed = read(fd, lengths.readUInt32LE(0));
       if (packed === undefined) throw damaged(file);
-      const block = zstdDecompressSync(packed, { maxOutputLength: BLOCK_BYTES + MAX_BYTES + RUN_BYTES });
+      const block = zstdDecompressSync(packed, { maxOutputLength: MAX_BLOCK_BYTES });
       if (block.length !== lengths.readUInt32LE(4)) throw damaged(file);
       yield* partsIn(block);
     }

@@ -36,14 +36,14 @@ export async function compressionOf(path: string): Promise<Compression> {
 }
 
 /** The bytes of `source`, decompressed. Chunks on both sides are valid until the next one is requested. */
-export async function* decompressed(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+export async function* decompressed(source: AsyncIterable<Buffer>, chunkBytes = CHUNK_BYTES): AsyncGenerator<Buffer> {
   const chunks = source[Symbol.asyncIterator]();
   try {
     const head = await firstBytes(chunks);
     const compression = detectCompression(head);
     const whole = prepended(head, chunks);
     if (compression === 'none') yield* whole;
-    else yield* through(whole, compression);
+    else yield* through(whole, compression, chunkBytes);
   } finally {
     await chunks.return?.();
   }
@@ -60,8 +60,9 @@ type Decompressor = {
 async function* through(
   source: AsyncIterable<Buffer>,
   compression: Exclude<Compression, 'none'>,
+  chunkBytes: number,
 ): AsyncGenerator<Buffer> {
-  const { input, output, ended, stop } = decompressor(compression);
+  const { input, output, ended, stop } = decompressor(compression, chunkBytes);
   const settled = Promise.allSettled([feed(source, input), ended]);
   let last: Buffer | undefined;
   try {
@@ -79,7 +80,7 @@ async function* through(
     throw explainCompressionError(reasonOf(await settled) ?? error, compression);
   } finally {
     stop();
-    bytesPassed(CHUNK_BYTES); // the memory for more output
+    bytesPassed(chunkBytes); // the memory for more output
   }
   const reason = reasonOf(await settled);
   if (reason !== undefined) throw explainCompressionError(reason, compression);
@@ -118,13 +119,13 @@ function reasonOf([fed, ended]: readonly PromiseSettledResult<void>[]): unknown 
   return ended?.status === 'rejected' ? ended.reason : feedingFailed;
 }
 
-function decompressor(compression: Exclude<Compression, 'none'>): Decompressor {
+function decompressor(compression: Exclude<Compression, 'none'>, chunkSize: number): Decompressor {
   switch (compression) {
     case 'gzip':
-      return inProcess(createGunzip({ chunkSize: CHUNK_BYTES }));
+      return inProcess(createGunzip({ chunkSize }));
     case 'zstd': {
       const params = { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG };
-      return inProcess(createZstdDecompress({ chunkSize: CHUNK_BYTES, params }));
+      return inProcess(createZstdDecompress({ chunkSize, params }));
     }
     case 'xz':
     case 'bzip2':

@@ -10,6 +10,8 @@ import type { OutgoingChunks } from './outgoing-chunks.ts';
 import { SpareMemory } from './spare-memory.ts';
 
 const READ_BYTES = 256 * 1024;
+/** Pieces of an archive on its way to a client, of which a hundred may wait. */
+const SENT_BYTES = 32 * 1024;
 const readMemory = new SpareMemory(READ_BYTES);
 const PROGRESS_BYTES = 4 * 1024 * 1024;
 
@@ -20,7 +22,7 @@ export async function readPlain(source: ArchiveSource, chunks: OutgoingChunks): 
     return;
   }
   let [chunk, used] = [chunks.fresh(), 0];
-  for await (const piece of plainChunks(source)) {
+  for await (const piece of wholeChunks(source, SENT_BYTES)) {
     for (let at = 0; at < piece.length;) {
       const count = piece.copy(chunk, used, at);
       used += count;
@@ -44,11 +46,27 @@ export async function* plainChunks(source: ArchiveSource): AsyncGenerator<Buffer
     }
     return;
   }
-  const fd = openSync(source.file, 'r');
+  yield* wholeChunks(source, READ_BYTES);
+}
+
+/** Reads and decompresses an archive in pieces of this size. */
+async function* wholeChunks(
+  { file }: Extract<ArchiveSource, { kind: 'whole' }>,
+  pieceBytes: number,
+): AsyncGenerator<Buffer> {
+  const fd = openSync(file, 'r');
   try {
-    yield* decompressed(chunksOf(fd));
+    yield* decompressed(pieceBytes === READ_BYTES ? chunksOf(fd) : smallChunksOf(fd, pieceBytes), pieceBytes);
   } finally {
     closeSync(fd);
+  }
+}
+
+async function* smallChunksOf(fd: number, bytes: number): AsyncGenerator<Buffer> {
+  const buffer = Buffer.allocUnsafeSlow(bytes);
+  for (let position = 0, read = 0; (read = readSync(fd, buffer, 0, bytes, position)) > 0; position += read) {
+    yield buffer.subarray(0, read);
+    await setImmediate(); // yields to other work of this thread
   }
 }
 
