@@ -76,7 +76,7 @@ export class Copies implements AsyncDisposable {
     try {
       return new OpenView(thread, (await thread.perform({ kind: 'open', view })) as number);
     } catch (error) {
-      thread.views -= 1;
+      thread.forgetView();
       throw error;
     }
   }
@@ -211,6 +211,12 @@ class CopyThread {
   /** The thread's views end with it. */
   async closeView(view: number): Promise<void> {
     if (this.#end === undefined) await this.perform({ kind: 'close', view });
+  }
+
+  /** Counts a view no more that could not be opened. */
+  forgetView(): void {
+    this.views -= 1;
+    if (this.#tasks.size === 0 && this.views === 0 && this.#end === undefined) this.#rest();
   }
 
   async terminate(): Promise<void> {

@@ -2,10 +2,10 @@ import type { Database } from '../db/database.ts';
 import type { Layers } from '../layers/layers.ts';
 import { EngineError } from '../lib/errors.ts';
 import { parseImage } from './configuration/image-json.ts';
+import { RecentSettings, type ParsedSettings } from './configuration/parsed-settings.ts';
 import { checkPlatform, fitsPlatform, HOST_PLATFORM, notProvided, type Platform } from './configuration/platform.ts';
 import { Documents, type ImageDocument } from './manifests/documents.ts';
 import { familiarReference, parseReference, withDefaultTag, type Reference } from './names/reference.ts';
-import { RecentSettings, type ParsedSettings } from './parsed-settings.ts';
 import { openImages, targetOf, type ImageRecord, type NameRecord } from './records.ts';
 
 export type Image = Readonly<{

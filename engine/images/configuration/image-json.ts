@@ -3,9 +3,9 @@ import { Type, type Static } from 'typebox';
 import { chainIds } from '../../layers/chain-id.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
-import type { ParsedSettings } from '../parsed-settings.ts';
 import type { Image } from '../store.ts';
 import type { HistoryEntry, ImageConfig } from './image-config.ts';
+import type { ParsedSettings } from './parsed-settings.ts';
 
 const maybe = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const Words = Type.Union([Type.Array(Type.String()), Type.String()]);

@@ -1,4 +1,4 @@
-import type { HistoryEntry, ImageConfig } from './configuration/image-config.ts';
+import type { HistoryEntry, ImageConfig } from './image-config.ts';
 
 /** Characters of the texts whose parsed forms are kept: a parsed form takes some six times the memory of its text. */
 const MAX_KEPT_LENGTH = 2 * 1024 * 1024;

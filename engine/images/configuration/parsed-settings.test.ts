@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { parseImage } from './configuration/image-json.ts';
+import { parseImage } from './image-json.ts';
 import { RecentSettings } from './parsed-settings.ts';
 
 const MIB = 1024 * 1024;
