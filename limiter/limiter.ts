@@ -112,9 +112,10 @@ export class RateLimiter implements AsyncDisposable {
   /**
    * May this request pass? The answer comes at once from memory and SQLite, later from Redis; it never rejects.
    *
-   * `points` other than the endpoint's own are for GraphQL: 1 for a query, 5 with a mutation.
+   * `points` other than the endpoint's own are for GraphQL: 1 for a query, 5 with a mutation. `cost` is for several
+   * requests that are decided as one: all of them or none.
    */
-  admit(caller: Caller, endpoint: Endpoint, points: number = endpoint.points): Decision | Promise<Decision> {
+  admit(caller: Caller, endpoint: Endpoint, points = endpoint.points, cost = 1): Decision | Promise<Decision> {
     // The number of a foreign endpoint names another one's windows here.
     if (endpoint.of !== this.#store.endpoints) throw new TypeError(`${endpoint.name} is an endpoint of another store`);
     const rules = this.#overrides.size === 0 ? this.#rules : (this.#overrides.get(caller.key) ?? this.#rules);
@@ -123,7 +124,7 @@ export class RateLimiter implements AsyncDisposable {
       const banned = this.#banned(caller, counted);
       if (banned !== undefined) return banned;
     }
-    const request = new AdmittedRequest(caller, counted, points, rules, this.#origin);
+    const request = new AdmittedRequest(caller, counted, points, cost, rules, this.#origin);
     const verdict = this.#store.decide(request);
     if (verdict instanceof Promise) return this.#later(verdict, request);
     return this.#decision(verdict, request);
@@ -209,9 +210,9 @@ export class RateLimiter implements AsyncDisposable {
     }
     if (this.#onStoreFailure === 'open') {
       this.#own ??= new MemoryStore({ now: () => this.#store.nowMs(), endpoints: this.#store.endpoints });
-      const { caller, endpoint, points, rules } = request;
+      const { caller, endpoint, points, cost, rules } = request;
       const origin = { ...this.#origin, store: this.#own, unchecked: true };
-      const unchecked = new AdmittedRequest(caller, endpoint, points, rules, origin);
+      const unchecked = new AdmittedRequest(caller, endpoint, points, cost, rules, origin);
       return this.#decision(this.#own.decide(unchecked), unchecked);
     }
     this.counts.unavailable += 1;

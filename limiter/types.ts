@@ -242,6 +242,8 @@ export type Ask = Readonly<{
   quota: number;
   endpoint: Endpoint;
   points: number;
+  /** Its share of the primary quota: 1 for most requests, 0 for an endpoint without a primary limit. */
+  cost: number;
   rules: LimitRules;
 }>;
 

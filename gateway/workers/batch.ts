@@ -4,7 +4,7 @@ import type { EndpointDefinition, Verdict } from '@gantry/limiter/types.ts';
 export type Questions = {
   /** Those of `asks` that the primary process has not seen yet; each gets the next number. */
   endpoints: EndpointDefinition[];
-  /** Caller, quota (-1: none), number of the endpoint, points; repeated. */
+  /** Caller, quota (-1: none), number of the endpoint, points, cost; repeated. */
   asks: (string | number)[];
   /** Changes of admitted requests: ticket, kind (below), seconds of CPU time, points or change of the cost; and again. */
   changes: number[];

@@ -32,9 +32,9 @@ export class SharedStore implements LimitStore {
     return Date.now();
   }
 
-  async decide({ key, quota, endpoint, points }: Ask): Promise<Verdict> {
+  async decide({ key, quota, endpoint, points, cost }: Ask): Promise<Verdict> {
     const { promise, resolve } = Promise.withResolvers<Verdict>();
-    this.#batch.asks.push(key, quota === Infinity ? -1 : quota, this.#numberOf(endpoint), points);
+    this.#batch.asks.push(key, quota === Infinity ? -1 : quota, this.#numberOf(endpoint), points, cost);
     this.#asking.push(resolve);
     this.#schedule();
     return await promise;

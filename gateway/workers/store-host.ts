@@ -24,13 +24,12 @@ export class StoreHost {
       this.#change(changes[at]!, changes[at + 1]!, changes[at + 2]!, changes[at + 3]!);
     }
     const verdicts: Verdict[] = [];
-    for (let at = 0; at < asks.length; at += 4) {
-      const [key, quota, number, points] = asks.slice(at, at + 4) as [string, number, number, number];
+    for (let at = 0; at < asks.length; at += 5) {
+      const [key, quota, number, points, cost] = asks.slice(at, at + 5) as [string, number, number, number, number];
       const endpoint = this.#endpoints[number];
       if (endpoint === undefined) throw new Error(`a worker asks for endpoint ${number}, which it has not defined`);
-      verdicts.push(
-        this.#decide({ key, quota: quota < 0 ? Infinity : quota, endpoint, points, rules: this.#rules(key) }),
-      );
+      const spends = { quota: quota < 0 ? Infinity : quota, points, cost };
+      verdicts.push(this.#decide({ key, endpoint, ...spends, rules: this.#rules(key) }));
     }
     return encodeVerdicts(verdicts);
   }

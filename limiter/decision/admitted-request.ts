@@ -23,11 +23,12 @@ export class AdmittedRequest implements Admission, Ask {
   readonly caller: Caller;
   readonly endpoint: Endpoint;
   readonly points: number;
+  readonly cost: number;
   readonly rules: LimitRules;
   readonly quota: number;
   readonly #origin: Origin;
   #spent = 0;
-  /** Its cost of the primary quota. */
+  /** Its cost by the upstream's answer. */
   #cost: number;
   #decidedMs = 0;
   #window = 0;
@@ -43,14 +44,15 @@ export class AdmittedRequest implements Admission, Ask {
   /** Below 0: not admitted, or ended. */
   #ticket = -1;
 
-  constructor(caller: Caller, endpoint: Endpoint, points: number, rules: LimitRules, origin: Origin) {
+  constructor(caller: Caller, endpoint: Endpoint, points: number, cost: number, rules: LimitRules, origin: Origin) {
     this.caller = caller;
     this.endpoint = endpoint;
     this.points = points;
+    this.cost = endpoint.primary ? cost : 0;
     this.rules = rules;
     this.quota = enforcedLimit(rules, caller, endpoint.category);
     this.#origin = origin;
-    this.#cost = endpoint.primary ? 1 : 0;
+    this.#cost = this.cost;
   }
 
   get allowed(): true {

@@ -12,10 +12,12 @@ type Refused = Shown & Pick<Verdict, 'refusedBy' | 'until'>;
 
 /** Returns the bits of the limits that have no room for a request. `used`: what was spent of the caller's quota. */
 export function findExceeded(record: CallerRecord, ask: Ask, limits: EndpointLimits, used: number, time: Time): number {
-  const { endpoint, points, quota, rules } = ask;
-  let exceeded = endpoint.primary && used >= quota ? PRIMARY_BIT : 0;
-  if (limits.further.length > 0 && endpoint.primary) {
-    for (const window of limits.further) if (spentIn(record, window, time) >= window.limit) exceeded |= PRIMARY_BIT;
+  const { endpoint, points, cost, quota, rules } = ask;
+  let exceeded = cost > 0 && used + cost > quota ? PRIMARY_BIT : 0;
+  if (limits.further.length > 0 && cost > 0) {
+    for (const window of limits.further) {
+      if (spentIn(record, window, time) + cost > window.limit) exceeded |= PRIMARY_BIT;
+    }
   }
   if (record.underWay >= rules.concurrent.limit) exceeded |= CONCURRENT_BIT;
   if (points > 0 && spentIn(record, limits.points, time) + points > limits.points.limit) exceeded |= limits.points.bit;
@@ -44,11 +46,11 @@ export function shownOf(record: CallerRecord, ask: Ask, { quota, further }: Endp
 }
 
 /** Counts an admitted request in all its windows at once. */
-export function spend(record: CallerRecord, { endpoint, points }: Ask, limits: EndpointLimits, time: Time): void {
+export function spend(record: CallerRecord, { points, cost }: Ask, limits: EndpointLimits, time: Time): void {
   record.underWay += 1;
-  if (endpoint.primary) {
-    addTo(record, limits.quota, 1, time);
-    for (const window of limits.further) addTo(record, window, 1, time);
+  if (cost > 0) {
+    addTo(record, limits.quota, cost, time);
+    for (const window of limits.further) addTo(record, window, cost, time);
   }
   if (points > 0) addTo(record, limits.points, points, time);
   if (endOf(record, limits.cpu, time) === 0) spendTime(record, limits, 0, time); // time is charged later, its window begins
@@ -75,7 +77,7 @@ export function refuse(record: CallerRecord, ask: Ask, limits: EndpointLimits, r
     freedIn(record, window, over, time) || time.opened + window.seconds;
   if ((refusing & PRIMARY_BIT) !== 0) {
     const last = [quota, ...further].reduce((latest, window) => {
-      const over = spentIn(record, window, time) + 1 - (window === quota ? ask.quota : window.limit);
+      const over = spentIn(record, window, time) + ask.cost - (window === quota ? ask.quota : window.limit);
       return over > 0 ? Math.max(latest, fits(window, over)) : latest;
     }, 0);
     return { ...shown, refusedBy: LIMITS.indexOf('primary'), until: last, reset: last };

@@ -86,7 +86,7 @@ export class MemoryStore implements LimitStore {
       until: 0,
       shadowed,
       window: shown?.window ?? 0,
-      used: shown?.used ?? (endpoint.primary ? used + 1 : used),
+      used: shown?.used ?? used + ask.cost,
       // A request that costs nothing opens no window.
       reset: reset || endOfHour(time.now),
       nowMs: time.ms,
@@ -112,11 +112,11 @@ export class MemoryStore implements LimitStore {
   }
 
   giveBack(ask: Ask, ticket: number, decidedMs: number): void {
-    const { key, endpoint, points, rules } = ask;
+    const { key, endpoint, points, cost, rules } = ask;
     const record = this.#records.get(key);
     if (record === undefined) return;
     record.underWay -= 1;
-    if (endpoint.primary) this.recount(ask, ticket, decidedMs, -1);
+    if (cost > 0) this.recount(ask, ticket, decidedMs, -cost);
     const time = this.#readClock();
     const limits = this.#limitsOf(endpoint, rules);
     changeSpent(record, limits.points, -points, decidedMs, time);

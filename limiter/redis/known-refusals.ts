@@ -1,6 +1,6 @@
 import type { Ask, LimitRules, Verdict } from '../types.ts';
 
-type KnownRefusal = Readonly<{ rules: LimitRules; quota: number; points: number; verdict: Verdict }>;
+type KnownRefusal = Readonly<{ rules: LimitRules; quota: number; points: number; cost: number; verdict: Verdict }>;
 
 type Entry = {
   /** By endpoint. */
@@ -16,7 +16,7 @@ const MAX_CALLERS = 100_000;
 
 /**
  * Refusals that are certain until a window ends, answered without asking the server: counts only grow in a window, so
- * what was refused is refused again for the same or more points.
+ * what was refused is refused again for the same or more points and cost.
  */
 export class KnownRefusals {
   readonly #entries = new Map<string, Entry>();
@@ -26,8 +26,8 @@ export class KnownRefusals {
     const entry = this.#entries.get(ask.key);
     const known = entry?.refusals.get(ask.endpoint.id);
     if (entry === undefined || known === undefined) return undefined;
-    const { verdict, rules, points, quota } = known;
-    if (ask.rules !== rules || ask.points < points || ask.quota !== quota) return undefined;
+    const { verdict, rules, points, cost, quota } = known;
+    if (ask.rules !== rules || ask.points < points || ask.cost < cost || ask.quota !== quota) return undefined;
     if (nowMs >= verdict.until * 1000 - PRECISION_MS) return undefined;
     const latest = entry.latest.get(ask.endpoint.categoryIndex) ?? verdict;
     // The category's window can be over before the refusing one is; then only the server knows the counts.
@@ -42,9 +42,9 @@ export class KnownRefusals {
     const { window, used, reset } = verdict;
     if (entry !== undefined) entry.latest.set(categoryIndex, { window, used, reset });
     if (verdict.refusedBy < 0 || verdict.until === 0) return;
-    const { rules, quota, points } = ask;
+    const { rules, quota, points, cost } = ask;
     const kept = entry ?? { refusals: new Map(), latest: new Map(), until: 0 };
-    kept.refusals.set(id, { rules, quota, points, verdict });
+    kept.refusals.set(id, { rules, quota, points, cost, verdict });
     kept.latest.set(categoryIndex, { window, used, reset });
     kept.until = Math.max(kept.until, verdict.until);
     this.#entries.delete(ask.key); // so that it comes last

@@ -83,11 +83,11 @@ export class RedisStore implements LimitStore {
     this.#change(this.#callers.find(key), operation, this.#limitsOf(endpoint, rules).all);
   }
 
-  giveBack({ key, endpoint, points, rules }: Ask, _ticket: number, decidedMs: number): void {
+  giveBack({ key, endpoint, points, cost, rules }: Ask, _ticket: number, decidedMs: number): void {
     const caller = this.#callers.find(key);
     caller.underWay -= 1;
     this.#refusals?.forget(key);
-    const spends = { quota: endpoint.primary ? -1 : 0, points: -points, content: -1, spentMs: decidedMs };
+    const spends = { quota: -cost, points: -points, content: -1, spentMs: decidedMs };
     this.#change(caller, { kind: 'change', count: -1, ...spends }, this.#limitsOf(endpoint, rules).all);
   }
 
@@ -147,8 +147,8 @@ export class RedisStore implements LimitStore {
   }
 
   #decide(caller: CallerHere, ask: Ask): Promise<Verdict> {
-    const { endpoint, points, quota, rules } = ask;
-    const spends = { quota: endpoint.primary ? 1 : 0, points, content: endpoint.content ? 1 : 0 };
+    const { endpoint, points, cost, quota, rules } = ask;
+    const spends = { quota: cost, points, content: endpoint.content ? 1 : 0 };
     const bounds = { quota, concurrent: rules.concurrent.limit, shadow: bitsOf(rules.shadow) | endpoint.shadow };
     const limits = this.#limitsOf(endpoint, rules).all;
     return this.#call(caller, { kind: 'decide', count: 1, ...spends }, limits, bounds, ask);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import type { RuleChanges } from '@gantry/limiter/rules.ts';
+import type { Decision } from '@gantry/limiter/types.ts';
 
 import { admitted, anonymous, refused, user, type Fixture } from './store.fixture.ts';
 
@@ -33,6 +34,24 @@ export function limitsContract(start: (changes?: RuleChanges) => Promise<Fixture
     assert.equal(before.allowed, false);
     assert.equal(refused(before).retryAfterSeconds, 1);
     assert.deepEqual([after.used, after.reset], [1, reset + 3600]);
+  });
+
+  test('several requests decided as one have room together or spend nothing', async () => {
+    await using limits = await start();
+    const group = async (cost: number): Promise<Decision> =>
+      await limits.limiter.admit(anonymous, limits.get, cost, cost);
+
+    const first = admitted(await group(25));
+    const tooMany = refused(await group(36));
+    const decisions = await Promise.all(Array.from({ length: 20 }, async () => await group(10)));
+    const allowed = decisions.filter((decision) => decision.allowed);
+    for (const decision of allowed) decision.giveBack();
+    const all = admitted(await group(35));
+
+    assert.deepEqual([first.used, first.remaining], [25, 35]);
+    assert.deepEqual([tooMany.refusedBy, tooMany.used, tooMany.remaining], ['primary', 25, 35]);
+    assert.equal(allowed.length, 3);
+    assert.deepEqual([all.used, all.remaining], [60, 0]);
   });
 
   test('a request that a secondary limit refuses spends no primary quota', async () => {

@@ -77,7 +77,7 @@ async function answerTo(gateway: Gateway, byCategory: CategoryEndpoints, questio
   const judged: Judged[] = [];
   for (const [index, subject] of subjects.entries()) judged.push(await judge(gateway, policy, subject, hits[index]!));
   const refused = judged.find(({ status }) => status.code === OVER_LIMIT);
-  for (const { decision, hits: spent } of judged) if (decision?.allowed === true) settle(decision, spent, refused);
+  for (const { decision } of judged) if (decision?.allowed === true) settle(decision, refused);
   const shown = refused ?? judged.reduce((least, one) => (one.status.remaining < least.status.remaining ? one : least));
   return {
     code: shown.status.code,
@@ -88,9 +88,8 @@ async function answerTo(gateway: Gateway, byCategory: CategoryEndpoints, questio
 }
 
 /** The end of a request is unknown, so that it counts neither as under way nor as CPU time. */
-function settle(decision: Admission, hits: number, refused: Judged | undefined): void {
+function settle(decision: Admission, refused: Judged | undefined): void {
   if (refused !== undefined) return decision.giveBack();
-  decision.setCost(hits);
   decision.end(0);
 }
 
@@ -105,17 +104,17 @@ async function judge(gateway: Gateway, policy: Policy, subject: Subject, hits: n
     const retry: Record<string, string> = 'refused' in subject ? { 'retry-after': '1' } : {};
     return { hits, status: statusOf(policy, isOver, category, shown), headers: retry, body };
   }
-  const decision = await limiter.admit(caller, subject.endpoint, subject.points * hits);
+  const decision = await limiter.admit(caller, subject.endpoint, subject.points * hits, hits);
   gateway.topCallers.note(caller.key, decision.allowed);
   if (!decision.allowed) return refusal(gateway, policy, decision, hits);
-  const { limit, used, remaining, reset } = decision;
-  if (hits - 1 > remaining) {
-    decision.giveBack();
-    return refusal(gateway, policy, withoutRoom(decision), hits);
-  }
-  const shown = { limit, used: used + hits - 1, remaining: remaining - hits + 1, reset };
-  const headers = headersOf({ ...withoutRoom(decision), ...shown, kind: 'primary' });
-  return { decision, hits, status: statusOf(policy, false, decision.resource, shown), headers, body: '' };
+  const { resource } = decision;
+  return {
+    decision,
+    hits,
+    status: statusOf(policy, false, resource, decision),
+    headers: headersOf(decision),
+    body: '',
+  };
 }
 
 function refusal(gateway: Gateway, policy: Policy, decision: Refusal, hits: number): Judged {
@@ -124,27 +123,6 @@ function refusal(gateway: Gateway, policy: Policy, decision: Refusal, hits: numb
   const reset = Math.floor(Date.now() / 1000) + decision.retryAfterSeconds;
   return { decision, hits, status: statusOf(policy, true, decision.resource, { ...decision, reset }), headers, body };
 }
-
-/** The refusal of several requests at once, of which the first has room. */
-function withoutRoom({ limit, used, reset, resource, windowSeconds, caller, endpoint }: Admission): Refusal {
-  const shown = { limit, used: used - 1, remaining: limit - used + 1, reset, resource, windowSeconds };
-  const retryAfterSeconds = Math.max(1, reset - Math.floor(Date.now() / 1000));
-  return {
-    ...shown,
-    allowed: false,
-    caller,
-    endpoint,
-    kind: 'primary',
-    refusedBy: 'primary',
-    retryAfterSeconds,
-    repeated: 1,
-    end: ignore,
-    [Symbol.dispose]: ignore,
-  };
-}
-
-/** The refusal has nothing to end. */
-function ignore(): void {}
 
 function statusOf(
   { config }: Policy,
