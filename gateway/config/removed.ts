@@ -41,6 +41,7 @@ export const REMOVED: ReadonlyMap<string, string> = new Map(
     'refusal.documentationUrl': 'it is /rate_limit',
     'store.flushMs': 'it is 200',
     'timeouts.keepAliveMs': 'it is 65000',
+    'timeouts.upstreamBodyMs': 'timeouts.upstreamHeadersMs is for the whole answer',
     'sizes.connectionsPerAddress': 'it is a quarter of sizes.connections, at least 32',
     'ban.withinSeconds': 'it is 60',
     'secondary.contentPerHour.windowSeconds': 'it is 3600',

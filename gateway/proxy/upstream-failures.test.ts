@@ -81,7 +81,7 @@ test('an upstream that falls silent in the middle of its answer ends it visibly'
   await using gateway = await TestGateway.start({
     ...settings,
     upstream: upstream.url,
-    timeouts: { upstreamBodyMs: 500 },
+    timeouts: { upstreamHeadersMs: 2000 },
   });
   using client = await RawClient.connect(gateway);
 

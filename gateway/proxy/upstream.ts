@@ -19,7 +19,7 @@ export class Upstream implements AsyncDisposable {
       allowH2: false,
       connect: { timeout: CONNECT_TIMEOUT_MS },
       headersTimeout: timeouts.upstreamHeadersMs,
-      bodyTimeout: timeouts.upstreamBodyMs,
+      bodyTimeout: timeouts.upstreamHeadersMs,
       maxHeaderSize: 65_536,
     };
     this.#servers = upstreamAddresses(upstream).map((address) => new UpstreamServer(address, options, upstreamHealth));

@@ -47,7 +47,7 @@ const narrow = await TestGateway.start({
   upstream: upstream.url,
   limits: { anonymous: 1_000_000 },
   secondary: { concurrent: { limit: 2 }, cpu: { totalSeconds: 1000 } },
-  timeouts: { upstreamHeadersMs: 1500, upstreamBodyMs: 1500 },
+  timeouts: { upstreamHeadersMs: 1500 },
 });
 after(async () => await narrow[Symbol.asyncDispose]());
 

@@ -52,8 +52,7 @@ export const Timeouts = Type.Object(
   {
     requestMs: count('a client has sent its whole request', 300_000, 100),
     idleMs: count('nothing has moved on a connection of a client', 120_000, 100),
-    upstreamHeadersMs: count('the upstream begins its answer', 60_000, 1),
-    upstreamBodyMs: count('the upstream sends the next piece of its answer', 60_000, 1),
+    upstreamHeadersMs: count('the upstream begins its answer, and then sends the next piece of it', 60_000, 1),
     drainMs: count('requests under way may end after SIGTERM', 30_000),
   },
   { ...closed, default: {}, description: 'how long anything may take' },
