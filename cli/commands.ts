@@ -164,6 +164,10 @@ const SECTIONS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       async () => (await prune()).pruneSystem,
     ],
     'system df': ['Show the disk usage', async () => (await import('./system/disk-usage.ts')).diskUsage],
+    page: [
+      'Print the address of a page that shows and drives the engine',
+      async () => (await import('./system/page.ts')).page,
+    ],
     completion: [
       'Print the completion script for a shell',
       async () => (await import('./command-line/completion.ts')).completion,

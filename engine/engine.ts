@@ -27,6 +27,7 @@ import type { Deliveries } from './logs/delivery/deliveries.ts';
 import type { PluginRuns } from './managed-plugins/runs/runs.ts';
 import type { InstalledPlugins } from './managed-plugins/store.ts';
 import type { Networks } from './networks/networks.ts';
+import type { Page } from './page/page.ts';
 import type { Plugins } from './plugins/plugins.ts';
 import type { Runtimes } from './runtime/runtimes.ts';
 import type { Shim } from './runtime/shim/shim.ts';
@@ -53,6 +54,8 @@ export type Engine = Readonly<{
   daemonId: string;
   /** This daemon as a member of a cluster, or as none. */
   cluster: Cluster;
+  /** The page in a browser. */
+  page: Page;
   /** For files without a record. */
   setAside: SetAside;
   blobs: Blobs;

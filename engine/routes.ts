@@ -16,6 +16,7 @@ import type { AddRoutes } from './http/route-table.ts';
 import { imageRoutes } from './images/routes.ts';
 import { pluginRoutes } from './managed-plugins/routes.ts';
 import { networkRoutes } from './networks/routes.ts';
+import { pageRoutes } from './page/routes.ts';
 import { registryRoutes } from './registry/routes.ts';
 import { systemRoutes } from './system/routes.ts';
 import { volumeRoutes } from './volumes/routes.ts';
@@ -42,5 +43,6 @@ export function routes(engine: Engine): AddRoutes[] {
     serviceRoutes(engine),
     taskRoutes(engine),
     secretRoutes(engine),
+    pageRoutes(engine),
   ];
 }

@@ -46,6 +46,7 @@ import { endAllPlugins } from './managed-plugins/runs/disable.ts';
 import { reconcilePlugins } from './managed-plugins/runs/reconcile.ts';
 import { networkParts } from './networks/parts.ts';
 import { loadUsualProfile } from './oci/security/apparmor.ts';
+import { Page } from './page/page.ts';
 import { Authorization } from './plugins/authorization.ts';
 import { Plugins } from './plugins/plugins.ts';
 import { routes } from './routes.ts';
@@ -94,6 +95,7 @@ export async function startDaemon(config: Config, log: Logger): Promise<Daemon> 
   };
   const listener = buildServer(needs, routes(engine), pending, limits);
   const { hosts } = undo.use(await openListeners(config, listener, pending, limits?.overTcp(listener) ?? listener));
+  undo.use(await engine.page.begin({ listener, pending }));
   if (config.metricsAddr !== '') undo.use(await openMetrics(engine, config.metricsAddr));
   restarts.begin();
   beginAutoRemovals(engine);
@@ -169,6 +171,7 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
     locks,
     cluster,
     daemonId: daemonId(config.dataRoot),
+    page: new Page({ clock, config, log }),
     setAside: new SetAside(config.dataRoot, clock.now(), log),
     archives: undo.use(new Archives(background)),
     deliveries: undo.use(new Deliveries({ background, clock, log })),

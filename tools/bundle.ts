@@ -1,11 +1,14 @@
 /**
- * Bundles the daemon, the command line and the gateway into `build/app`, one file each with its source map. `./gantry`
+ * Bundles the daemon, the command line, the gateway and the page into `build/app`, with source maps. `./gantry`
  * calls it when a source is newer than `build/app/stamp`. A program that is being started finds each file whole.
  */
-import { mkdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, utimesSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
 import { build, type Plugin } from 'esbuild';
+
+import { bundlePage } from './bundle-page.ts';
+import { replaceFile } from './replace-file.ts';
 
 const root = dirname(import.meta.dirname);
 const folder = join(root, 'build/app');
@@ -60,11 +63,7 @@ for (const { path, contents, text } of outputFiles) {
   if (wide !== null && path.endsWith('.cjs')) throw new Error(`${path}: write this with \\u escapes: ${wide[0]}`);
   replaceFile(path, contents);
 }
+await bundlePage(root, join(folder, 'page'));
 replaceFile(join(folder, 'stamp'), '');
 // A source that changed during the build is newer.
 utimesSync(join(folder, 'stamp'), started / 1000, started / 1000);
-
-function replaceFile(path: string, contents: Uint8Array | string): void {
-  writeFileSync(`${path}.new`, contents);
-  renameSync(`${path}.new`, path);
-}

@@ -23,7 +23,7 @@ const NEWER_CLIENTS_TEST = 'tests/clients/newest.root.test.ts';
 const root = dirname(import.meta.dirname);
 const noRoot = process.argv.includes('--no-root');
 const places = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
-const folders = ['template', 'engine', 'client', 'cli', 'limiter', 'gateway', 'tests', 'tools', 'bench'];
+const folders = ['template', 'engine', 'client', 'cli', 'limiter', 'gateway', 'page', 'tests', 'tools', 'bench'];
 
 const allFiles = globSync(
   folders.map((folder) => `${folder}/**/*.test.ts`),

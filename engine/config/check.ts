@@ -5,7 +5,7 @@ import { EngineError } from '../lib/errors.ts';
 import { messageOf } from '../lib/failure-message.ts';
 import { parseGenericResources } from '../lib/notations/generic-resources.ts';
 import { cgroupSettingsChecks } from './cgroup-driver.ts';
-import { isLoopback, parseHost, parseMetricsAddress } from './hosts.ts';
+import { isLoopback, parseHost, parseMetricsAddress, parsePageAddress } from './hosts.ts';
 import { readRateLimits } from './rate-limits.ts';
 import type { ConfigFile, ConfigKey } from './schema.ts';
 import { checkCertificateFiles, readSettingsFile } from './settings-files.ts';
@@ -32,6 +32,7 @@ const CHECKS: SettingsChecks = {
   tlscacert: checkAuthority,
   'api-rate-limit': (settings) => settings['api-rate-limit'] !== '' && void readRateLimits(settings['api-rate-limit']),
   'metrics-addr': (settings) => settings['metrics-addr'] !== '' && void parseMetricsAddress(settings['metrics-addr']),
+  page: ({ page }) => page !== '' && void parsePageAddress(page),
   dns: ({ dns }) => {
     for (const server of dns) refuseIf(isIP(server) === 0, `${server} is not an ip address`);
   },

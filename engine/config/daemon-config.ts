@@ -34,6 +34,9 @@ export type Config = Readonly<{
   apiRateLimit: RateLimits | undefined;
   /** Such as `127.0.0.1:9323`; empty: none. */
   metricsAddr: string;
+  /** Such as `127.0.0.1:9000`; empty: on demand alone. */
+  page: string;
+  pageReadOnly: boolean;
   minApiVersion: string;
   maxApiVersion: string;
   defaultApiVersion: string;
@@ -96,6 +99,8 @@ export function toConfig(file: ConfigFile): Config {
     insecureTcp: file['insecure-tcp'],
     apiRateLimit: file['api-rate-limit'] === '' ? undefined : readRateLimits(file['api-rate-limit']),
     metricsAddr: file['metrics-addr'],
+    page: file.page,
+    pageReadOnly: file['page-read-only'],
     minApiVersion: file['min-api-version'],
     maxApiVersion: file['max-api-version'],
     defaultApiVersion: file['default-api-version'] || file['max-api-version'],

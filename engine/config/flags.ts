@@ -25,6 +25,8 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   'insecure-tcp': { key: 'insecure-tcp', kind: 'flag' },
   'api-rate-limit': { key: 'api-rate-limit', kind: 'text' },
   'metrics-addr': { key: 'metrics-addr', kind: 'text' },
+  page: { key: 'page', kind: 'text' },
+  'page-read-only': { key: 'page-read-only', kind: 'flag' },
   'min-api-version': { key: 'min-api-version', kind: 'text' },
   'max-api-version': { key: 'max-api-version', kind: 'text' },
   'default-api-version': { key: 'default-api-version', kind: 'text' },

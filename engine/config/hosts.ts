@@ -40,6 +40,16 @@ export function parseMetricsAddress(text: string): { host: string; port: number 
   return { host: host.address, port: host.port };
 }
 
+/** Reads the address of the page, `127.0.0.1:port` or `[::1]:port`; a port alone is one of 127.0.0.1. Throws `invalid`. */
+export function parsePageAddress(text: string): { host: string; port: number } {
+  const host = /^\d{1,5}$/.test(text) ? parseHost(`tcp://:${text}`, false) : undefined;
+  const found = host ?? (/:\d{1,5}$/.test(text) && !text.includes('/') ? parseHost(`tcp://${text}`, false) : undefined);
+  if (found?.kind !== 'tcp' || !['127.0.0.1', '::1'].includes(found.address)) {
+    throw new EngineError('invalid', `"${text}" is no address for the page; expected 127.0.0.1:port or [::1]:port`);
+  }
+  return { host: found.address, port: found.port };
+}
+
 /** Whether only this machine can reach the address. */
 export function isLoopback(address: string): boolean {
   return /^127\.\d+\.\d+\.\d+$/.test(address) || address === '::1';

@@ -22,6 +22,8 @@ const FIXED = [
   'tlskey',
   'insecureTcp',
   'metricsAddr',
+  'page',
+  'pageReadOnly',
   'minApiVersion',
   'maxApiVersion',
   'defaultApiVersion',

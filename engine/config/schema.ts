@@ -49,6 +49,8 @@ export const ConfigFile = Type.Object(
     'metrics-addr': text(
       'address:port at which metrics for Prometheus are served, as /metrics, to all who reach it; empty: none',
     ),
+    page: text('127.0.0.1:port or [::1]:port at which the page is served; empty: a free port, once `gantry page` asks'),
+    'page-read-only': flag('let no page change anything'),
     'min-api-version': text('oldest version of the API that is served', '1.12'),
     'max-api-version': text('newest version of the API that is served', '1.55'),
     'default-api-version': text('version of requests without one; empty: the newest'),

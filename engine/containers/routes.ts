@@ -33,8 +33,9 @@ import { listContainers } from './queries/list.ts';
 import { topContainer } from './queries/top.ts';
 import { startContainer } from './runs/start.ts';
 import * as wire from './schema.ts';
-import { Stats, StatsQuery } from './stats/schema.ts';
+import { Stats, StatsQuery, UsageLine, UsageQuery } from './stats/schema.ts';
 import { oneReading, oneSample, streamStats } from './stats/stats.ts';
+import { streamUsage, USAGE_INTERVAL_SECONDS } from './stats/usage.ts';
 import { attachContainer, prepareAttach } from './streams/attach.ts';
 import { deliver } from './streams/deliver.ts';
 import { prepareLogs, readContainerLog } from './streams/logs.ts';
@@ -91,6 +92,15 @@ export const containerRoutes =
         const { Tty: tty } = prepared.container.config;
         if (wantsUpgrade(request.raw)) await sendUpgraded(hijack(request, reply, { tty }), read, gone);
         else await sendStreamed(reply, read, gone, { contentType: rawStreamType(request, { tty }), isReady: !follow });
+      },
+    });
+
+    http.get('/containers/stats', {
+      schema: { querystring: UsageQuery, response: { 200: UsageLine } },
+      handler: async ({ query }, reply) => {
+        const stream = openStream(reply);
+        await streamUsage(engine, (query.interval ?? USAGE_INTERVAL_SECONDS) * 1000, stream);
+        stream.end();
       },
     });
 

@@ -2,6 +2,7 @@ import { ContainerRef, ResizeQuery } from '../containers/schema.ts';
 import type { Engine } from '../engine.ts';
 import type { AddRoutes } from '../http/route-table.ts';
 import { hijack } from '../http/streams/hijack.ts';
+import { prepareWebSocket, withoutFrames } from '../http/streams/websocket.ts';
 import { createExec, terminalSize } from './create.ts';
 import { presentExec } from './present.ts';
 import { resizeExec } from './resize.ts';
@@ -32,6 +33,17 @@ export const execRoutes =
           return reply.code(200).send();
         }
         await runSession(engine, claimed, tty, hijack(request, reply, { tty }));
+      },
+    });
+
+    // Browsers can take over a connection by WebSocket alone.
+    http.get('/exec/:id/ws', {
+      schema: { params: ExecId },
+      handler: async (request, reply) => {
+        const accept = prepareWebSocket(request, reply);
+        const claimed = claimExec(engine, request.params.id);
+        const { tty } = claimed.exec;
+        await runSession(engine, claimed, tty, tty ? accept() : withoutFrames(accept()));
       },
     });
 

@@ -22,7 +22,7 @@ type Facts = Readonly<{
 
 /**
  * Every endpoint of the specification, in its order, under the name that it has in docs/compatibility.md; after them
- * those of newer versions of the API.
+ * those of newer versions of the API, and our own.
  */
 const TABLE = {
   'GET /containers/json': { title: 'the list of containers' },
@@ -135,6 +135,10 @@ const TABLE = {
   'POST /grpc': { title: 'the builder', since: '1.39', takesOver: 'asked', lasts: true },
   'PUT /volumes/{name}': { title: 'the update of a cluster volume', since: '1.42' },
   'GET /images/{name}/attestations': { title: 'the attestations of an image', slashes: true, since: '1.55' },
+  'POST /page': { title: 'the page in a browser', since: '1.25' },
+  'DELETE /page': { title: 'the page in a browser', since: '1.25' },
+  'GET /exec/{id}/ws': { title: 'the start of an exec by WebSocket', since: '1.25', takesOver: 'asked' },
+  'GET /containers/stats': { title: 'the usage of all containers', since: '1.25', lasts: true },
 } as const satisfies Readonly<Record<`${Method} /${string}`, Facts>>;
 
 export type EndpointName = keyof typeof TABLE;

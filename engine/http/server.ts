@@ -13,6 +13,7 @@ import { answerHeaders, engineHeaders, type Headers } from './headers.ts';
 import { refusalOf } from './listening/origins.ts';
 import type { PendingRequests } from './listening/pending-requests.ts';
 import type { TcpLimits } from './listening/tcp-limits.ts';
+import { refuseChanges } from './read-only.ts';
 import { Reply } from './reply.ts';
 import type { ApiRequest } from './request.ts';
 import { rewriteUrl, UNCLEAN, UNSUPPORTED } from './rewrite.ts';
@@ -129,6 +130,7 @@ class ApiServer {
     reply.headers(answerHeaders(this.#headers, config.apiCorsHeader));
     const refusal = refusalOf(raw, config.apiCorsHeader);
     if (refusal !== undefined) throw refusal;
+    refuseChanges(request);
     // Paths without a route count as one endpoint, because there is no limit to their number.
     const counted = problem === undefined ? `${method} ${route?.url ?? '*'}` : 'unreadable';
     if ((await this.#limits?.admit(request, reply, counted)) === false) return false;

@@ -20,6 +20,24 @@ const H2C = { Connection: 'Upgrade', Upgrade: 'h2c' };
 
 /** Endpoints of versions above 1.24. */
 export const newerRows = {
+  'GET /containers/stats': {
+    statuses: [200, 400, 500],
+    cases: [
+      [400, 'an interval below a second', '/containers/stats?interval=0'],
+      [200, 'live', '/containers/stats'],
+    ],
+  },
+  'GET /exec/{id}/ws': {
+    statuses: [400, 404, 409],
+    cases: [[400, 'no WebSocket', '/exec/{exec}/ws']],
+    never: {
+      200: 'engine/exec/websocket.root.test.ts',
+      404: 'it takes a handshake: engine/exec/websocket.root.test.ts',
+      409: 'it takes a handshake: engine/exec/websocket.root.test.ts',
+    },
+  },
+  'POST /page': { statuses: [200], cases: [[200, 'an invitation', '/page']] },
+  'DELETE /page': { statuses: [204], cases: [[204, 'all sessions end', '/page']] },
   'POST /containers/prune': {
     statuses: [200, 409, 500],
     cases: [

@@ -68,3 +68,29 @@ export const Stats = Type.Object({
   networks: Type.Optional(Type.Record(Type.String(), NetworkCounters)),
 });
 export type Stats = Static<typeof Stats>;
+
+export const UsageQuery = Type.Object({
+  interval: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600, description: 'Seconds between two lines' })),
+});
+
+/** Counters since the start of a container: a share of the CPU takes two lines. */
+const ContainerUsage = Type.Object({
+  Id: Type.String(),
+  CPU: Type.Integer({ description: 'Nanoseconds' }),
+  Memory: Type.Integer({ description: 'Bytes, without files that the kernel could drop' }),
+  MemoryLimit: Count,
+  NetworkReceived: Count,
+  NetworkSent: Count,
+  BlockRead: Count,
+  BlockWritten: Count,
+  PIDs: Count,
+});
+export type ContainerUsage = Static<typeof ContainerUsage>;
+
+export const UsageLine = Type.Object({
+  Read: Type.String(),
+  SystemCPU: Type.Integer({ description: 'Nanoseconds of all CPUs of the machine' }),
+  CPUs: Count,
+  Containers: Type.Array(ContainerUsage),
+});
+export type UsageLine = Static<typeof UsageLine>;

@@ -39,6 +39,8 @@ const LAST_ANSWERS_TIMEOUT_SECONDS = 10;
 /** The open hosts as clients reach them, with the kernel's choice for port 0. */
 export type Listeners = AsyncDisposable & { readonly hosts: readonly string[] };
 type Listening = AsyncDisposable & { readonly host: string };
+/** An open server, for `closeServer`. */
+type Plain = Readonly<{ server: Server; connections: ReadonlySet<Socket>; host: string; port: number }>;
 
 /**
  * Opens every host of the configuration, or none if one fails. Disposing accepts no more clients, and closes the
@@ -87,7 +89,17 @@ async function openTcp(
   server.listen({ host: address, port, backlog: longestQueue() });
   await listening(server);
   const host = tcpHost(server.address() as AddressInfo);
-  return { host, [Symbol.asyncDispose]: async () => await close(server, pending, connections) };
+  return { host, [Symbol.asyncDispose]: async () => await closeServer(server, pending, connections) };
+}
+
+/** Listens at a TCP address without TLS. `listener` checks the requests itself. */
+export async function listenPlain(at: { host: string; port: number }, listener: RequestListener): Promise<Plain> {
+  const server = createServer(SERVER_OPTIONS);
+  const connections = serve(server, listener);
+  server.listen({ ...at, exclusive: true });
+  await listening(server);
+  const { address: host, port } = server.address() as AddressInfo;
+  return { server, connections, host, port };
 }
 
 /** Waits until a server listens. Throws `failed` with its address, which may be in use. */
@@ -119,7 +131,7 @@ async function openPassed(
   server.listen({ fd, backlog: longestQueue() });
   await listening(server);
   const host = path === undefined ? tcpHost(server.address() as AddressInfo) : `unix://${path}`;
-  return { host, [Symbol.asyncDispose]: async () => await close(server, pending, connections) };
+  return { host, [Symbol.asyncDispose]: async () => await closeServer(server, pending, connections) };
 }
 
 async function openUnix(
@@ -145,7 +157,7 @@ async function openUnix(
     host: `unix://${path}`,
     [Symbol.asyncDispose]: async () => {
       rmSync(path, { force: true });
-      await close(server, pending, connections);
+      await closeServer(server, pending, connections);
     },
   };
 }
@@ -159,7 +171,11 @@ function longestQueue(): number {
 }
 
 /** Ends a server with its connections, including those that were taken over or had no request yet. */
-async function close(server: Server, pending: PendingRequests, connections: Iterable<Socket>): Promise<void> {
+export async function closeServer(
+  server: Server,
+  pending: PendingRequests,
+  connections: Iterable<Socket>,
+): Promise<void> {
   const closed = once(server, 'close');
   server.close();
   await pending.answered(LAST_ANSWERS_TIMEOUT_SECONDS);

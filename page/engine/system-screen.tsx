@@ -1,0 +1,115 @@
+import type { Info, Version } from '@gantry/client/system.ts';
+import type { DiskUsageWire } from '@gantry/engine/system/disk-usage-schema.ts';
+import type { JSX } from 'preact';
+
+import { call } from '../api/request.ts';
+import { Facts } from '../parts/facts.tsx';
+import { List } from '../parts/list.tsx';
+import { useLoad } from '../parts/load.ts';
+import { sizeText } from '../parts/texts.ts';
+
+type Kind = 'Images' | 'Containers' | 'Volumes' | 'Caches of builds';
+
+/** The engine: versions, limits, the use of the disk. */
+export function SystemScreen(): JSX.Element {
+  const { value: info, problem } = useLoad(async () => await call<Info>('GET', '/info'), 'info');
+  const { value: version } = useLoad(async () => await call<Version>('GET', '/version'), 'version');
+  const { value: disk } = useLoad(async () => await call<DiskUsageWire>('GET', '/system/df'), 'df');
+  return (
+    <section class="screen">
+      <div class="bar">
+        <h1>System</h1>
+      </div>
+      {problem !== undefined && <p class="banner">{problem}</p>}
+      <div class="scroller padded">
+        <h2>Disk</h2>
+        {disk === undefined ? (
+          <p class="soft">Measuring…</p>
+        ) : (
+          <List
+            head={['Kind', 'Number', 'Size', 'Without users']}
+            rows={sumsOf(disk).map(([kind, { count, bytes, unused }]) => [
+              kind,
+              count,
+              sizeText(bytes),
+              sizeText(unused),
+            ])}
+            none=""
+          />
+        )}
+        <h2>Engine</h2>
+        {info !== undefined && version !== undefined && <Facts facts={engineFacts(info, version)} />}
+        {(info?.Warnings ?? []).length > 0 && <h2>Warnings</h2>}
+        {info?.Warnings?.map((warning) => (
+          <p key={warning} class="warning">
+            {warning}
+          </p>
+        ))}
+      </div>
+    </section>
+  );
+}
+
+type Sums = Readonly<{ count: number; bytes: number; unused: number }>;
+
+function sumsOf(disk: DiskUsageWire): (readonly [Kind, Sums])[] {
+  const { Images = [], Containers = [], Volumes = [], BuildCache = [], LayersSize = 0 } = disk;
+  const unusedImages = Images.filter(({ Containers: users }) => users === 0);
+  const stopped = Containers.filter(({ State }) => State !== 'running');
+  return [
+    [
+      'Images',
+      {
+        count: Images.length,
+        bytes: LayersSize,
+        unused: sum(unusedImages.map(({ Size, SharedSize }) => Size - Math.max(0, SharedSize))),
+      },
+    ],
+    [
+      'Containers',
+      {
+        count: Containers.length,
+        bytes: sum(Containers.map(({ SizeRw = 0 }) => SizeRw)),
+        unused: sum(stopped.map(({ SizeRw = 0 }) => SizeRw)),
+      },
+    ],
+    [
+      'Volumes',
+      {
+        count: Volumes.length,
+        bytes: sum(Volumes.map(({ UsageData }) => UsageData.Size)),
+        unused: sum(Volumes.filter(({ UsageData }) => UsageData.RefCount === 0).map(({ UsageData }) => UsageData.Size)),
+      },
+    ],
+    [
+      'Caches of builds',
+      {
+        count: BuildCache.length,
+        bytes: sum(BuildCache.map(({ Size }) => Size)),
+        unused: sum(BuildCache.filter(({ InUse }) => !InUse).map(({ Size }) => Size)),
+      },
+    ],
+  ];
+}
+
+function engineFacts(info: Info, version: Version): (readonly [string, string | undefined])[] {
+  return [
+    ['Version', version.Version],
+    ['API', `${version.ApiVersion} (from ${version.MinAPIVersion})`],
+    ['Machine', info.Name],
+    ['System', `${info.OperatingSystem}, kernel ${info.KernelVersion}`],
+    ['CPUs', String(info.NCPU)],
+    ['Memory', sizeText(info.MemTotal)],
+    ['Data', info.DockerRootDir],
+    ['Storage', info.Driver],
+    ['Logs', info.LoggingDriver],
+    ['Cgroups', `version ${info.CgroupVersion}, ${info.CgroupDriver}`],
+    ['Runtimes', `${Object.keys(info.Runtimes).join(', ')} (usually ${info.DefaultRuntime})`],
+    ['Security', info.SecurityOptions.join(', ')],
+    ['Cluster', info.Swarm.LocalNodeState],
+  ];
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + Math.max(0, value), 0);
+}
