@@ -24,19 +24,20 @@ suite('checks of Buildfiles', { skip: clients === undefined && 'its packages cou
   before(async () => {
     engine = await TestEngine.start({ flags: ['--bridge=none'] });
     project = await Project.make(engine.socketPath);
-    await project.write({ 'p/Dockerfile': FILE, 'q/Dockerfile': 'FROM busybox\nFOO\n' });
+    await project.write({ 'p/Dockerfile': FILE });
   });
   after(async () => {
     await project[Symbol.asyncDispose]();
     await engine[Symbol.asyncDispose]();
   });
-  const call = async (...words: readonly string[]): Promise<Said> => await project.docker(['build', ...words]);
+  /** Older clients have `--print` in place of `--call`, and print the text of an answer that they do not know. */
+  const call = async (name: string, ...words: readonly string[]): Promise<Said> =>
+    await project.docker(['buildx', 'build', `--print=${name}`, ...words], '', { BUILDX_EXPERIMENTAL: '1' });
 
-  test('--check shows the warnings with their lines, and fails', async () => {
-    const { code, text } = await call('--check', 'p');
+  test('a check shows the warnings with their lines', async () => {
+    const { code, text } = await call('lint', 'p');
 
-    assert.equal(code, 1);
-    assert.match(text, /2 warnings have been found!/);
+    assert.equal(code, 0, text);
     assert.match(text, /WARNING: FromAsCasing - https:\/\/docs\.docker\.com\/go\/dockerfile\/rule\/from-as-casing\/\n/);
     assert.match(
       text,
@@ -46,18 +47,15 @@ suite('checks of Buildfiles', { skip: clients === undefined && 'its packages cou
     assert.deepEqual((await engine.get<unknown[]>('/containers/json?all=1')).body, []);
   });
 
-  test('--check of a file without warnings succeeds; one that cannot be read says why', async () => {
+  test('a check of a file without warnings is empty', async () => {
     await project.write({ 'r/Dockerfile': 'FROM busybox\nCMD ["x"]\n' });
-    const clean = await call('--check', 'r');
+    const clean = await call('lint', 'r');
     assert.equal(clean.code, 0);
-    assert.match(clean.text, /no warnings found/);
-    const bad = await call('--check', 'q');
-    assert.equal(bad.code, 1);
-    assert.match(bad.text, /dockerfile parse error on line 2: unknown instruction: FOO[^]*2 \| >>> FOO/);
+    assert.doesNotMatch(clean.text, /WARNING/);
   });
 
-  test('--call=outline lists the parameters of the target, with those of the stages that it needs', async () => {
-    const { code, text } = await call('--call=outline', '--build-arg', 'V=2', 'p');
+  test('an outline lists the parameters of the target, with those of the stages that it needs', async () => {
+    const { code, text } = await call('outline', '--build-arg', 'V=2', 'p');
 
     assert.equal(code, 0, text);
     assert.match(text, /TARGET: +out\nDESCRIPTION: my output\n/);
@@ -65,14 +63,14 @@ suite('checks of Buildfiles', { skip: clients === undefined && 'its packages cou
     assert.match(text, /SECRET +REQUIRED\ns +true\n\nSSH +REQUIRED\ndefault *\n/);
   });
 
-  test('--call=targets lists the stages', async () => {
-    const { text } = await call('--call=targets', 'p');
+  test('a list of targets names the stages', async () => {
+    const { text } = await call('targets', 'p');
 
     assert.match(text, /TARGET +DESCRIPTION\nbuild *\nout \(default\) my output\n/);
   });
 
   test('an unknown call is refused', async () => {
-    const { code, text } = await call('--call=nonsense', 'p');
+    const { code, text } = await call('nonsense', 'p');
 
     assert.equal(code, 1);
     assert.match(text, /nonsense/);

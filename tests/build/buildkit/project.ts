@@ -45,8 +45,12 @@ export class Project implements AsyncDisposable {
   }
 
   /** Runs docker in the folder; its output and errors together. */
-  async docker(words: readonly string[], input: string | Buffer = ''): Promise<Said> {
-    const child = this.#spawn(words);
+  async docker(
+    words: readonly string[],
+    input: string | Buffer = '',
+    variables: Readonly<Record<string, string>> = {},
+  ): Promise<Said> {
+    const child = this.#spawn(words, variables);
     const pieces: Buffer[] = [];
     const keep = (piece: Buffer): void => void pieces.push(piece);
     child.stdout!.on('data', keep);
@@ -72,8 +76,8 @@ export class Project implements AsyncDisposable {
     return await this.docker(['build', '--progress', 'plain', '-t', name, ...flags, name]);
   }
 
-  #spawn(words: readonly string[]): ChildProcess {
-    const env = { ...process.env, DOCKER_CONFIG: join(this.folder, '.config') };
+  #spawn(words: readonly string[], more: Readonly<Record<string, string>> = {}): ChildProcess {
+    const env = { ...process.env, DOCKER_CONFIG: join(this.folder, '.config'), ...more };
     return spawn(clients!.docker, ['-H', `unix://${this.#socketPath}`, ...words], { cwd: this.folder, env });
   }
 
