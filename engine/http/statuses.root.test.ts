@@ -221,7 +221,8 @@ async function ask(engine: TestEngine, method: string, path: string, extra: Extr
   sent.on('response', (response) => {
     const { statusCode: status = 0, headers } = response;
     const isLive =
-      path === '/events' || (status === 200 && /raw-stream|multiplexed-stream/.test(headers['content-type'] ?? ''));
+      ['/events', '/containers/stats'].includes(path) ||
+      (status === 200 && /raw-stream|multiplexed-stream/.test(headers['content-type'] ?? ''));
     if (isLive && !path.startsWith('/exec/')) {
       response.destroy();
       outcome.resolve({ status, headers, raw: Buffer.alloc(0) });
