@@ -105,7 +105,7 @@ suite('a context of great size', { concurrency: false }, () => {
 
     const { message } = await build(engine, '', gzipSync(tar.end(), { level: 1 }));
 
-    assert.match(message ?? '', /it has too many links/);
+    assert.match(message ?? '', /the context has too many entries/);
   });
 
   for (const [count, folders, copy, answer] of [
