@@ -30,7 +30,7 @@ export async function answerOrBuild(engine: Engine, request: Request): Promise<R
   if (id === undefined) return { image: await build(engine, request, { options, input, folder: folder.path }) };
   const plan = async (): Promise<Plan> => await readPlan(input, request);
   return await located(input, async () => ({
-    answer: await answerRequest(engine, id, { plan, input, options, attributes }),
+    answer: await answerRequest(engine, id, { plan, input, options, attributes, signal }),
   }));
 }
 
@@ -53,7 +53,7 @@ async function build(engine: Engine, request: Request, { options, input, folder 
   count('builds');
   const plan = await located(input, async () => {
     const read = await readPlan(input, request);
-    await checkBefore(engine, { plan: read, input, options, attributes });
+    await checkBefore(engine, { plan: read, input, options, attributes, signal });
     refuseHostNetwork(read, request);
     return read;
   });

@@ -17,18 +17,19 @@ type File = Readonly<{
   input: Input;
   options: BuildOptions;
   attributes: Request['attributes'];
+  signal: AbortSignal;
 }>;
 
 const NAMES: readonly string[] = ['frontend.lint', 'frontend.outline', 'frontend.targets'];
 
 /** Answers a question about a file instead of building it: `docker build --call`. Throws `notImplemented`. */
 export async function answerRequest(engine: Engine, id: string, file: File): Promise<Answer> {
-  const { plan, input, options, attributes } = file;
+  const { plan, input } = file;
   switch (id) {
     case 'frontend.lint':
       return await lint(engine, file);
     case 'frontend.outline': {
-      const known = { plan: await plan(), input, options, attributes };
+      const known = { ...file, plan: await plan() };
       return outlineResult(await checkFile(engine, known, linterOf(known), { allStages: false }), input.text);
     }
     case 'frontend.targets': {
@@ -46,11 +47,12 @@ export async function answerRequest(engine: Engine, id: string, file: File): Pro
 }
 
 /** A mistake of the file is a part of the answer. */
-async function lint(engine: Engine, { plan, input, options, attributes }: File): Promise<Answer> {
+async function lint(engine: Engine, file: File): Promise<Answer> {
+  const { plan, input, options } = file;
   const source = { name: input.name, text: input.text };
   let warnings: Parameters<typeof lintResult>[0] = [];
   try {
-    const known = { plan: await plan(), input, options, attributes };
+    const known = { ...file, plan: await plan() };
     const linter = linterOf(known);
     ({ warnings } = linter);
     await checkFile(engine, known, linter, { allStages: options.target === '' });

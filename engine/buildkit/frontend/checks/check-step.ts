@@ -112,7 +112,7 @@ function checkArg(step: Arg, line: Line, scope: StageScope, { linter, escape, gi
     }
     scope.outline.used.add(name);
     scope.arguments.add(name);
-    if (taken !== undefined) scope.env.set(name, taken);
+    if (taken !== undefined) scope.setVariable(name, taken);
   }
 }
 
@@ -140,7 +140,7 @@ function checkPairs(
   if (kind === 'label') return;
   for (const { name, value } of pairs) {
     warnOfSecret('ENV', name, line, linter);
-    scope.env.set(name, value);
+    scope.setVariable(name, value);
   }
 }
 

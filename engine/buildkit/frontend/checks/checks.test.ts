@@ -4,9 +4,10 @@ import { test } from 'node:test';
 import { LocatedError } from '../../../buildfile/located-error.ts';
 import { parseFile } from '../../../buildfile/parse.ts';
 import { planOf } from '../../../buildfile/stages.ts';
+import { runAtOnce } from '../../../lib/concurrency/slices.ts';
 import { EngineError } from '../../../lib/errors.ts';
 import { EMPTY_CONFIG } from '../../../records/run-config.ts';
-import { evaluate, type Evaluated } from './evaluate.ts';
+import { evaluateInSteps, type Evaluated } from './evaluate.ts';
 import { checkOptions, Linter } from './linter.ts';
 
 const AUTOMATIC = { BUILDPLATFORM: 'linux/amd64', TARGETPLATFORM: 'linux/amd64', TARGETARCH: 'amd64' };
@@ -19,11 +20,12 @@ function warningsOf(text: string, given: Given = {}): string[] {
   const linter = new Linter(checkOptions(plan.file.directives.get('check')?.value ?? ''));
   const said: string[] = [];
   try {
-    evaluate({
+    const work = evaluateInSteps({
       ...{ given: {}, target: '', allStages: true, isIgnored: undefined, ...given },
       ...{ file: plan.file, plan, linter, automatic: AUTOMATIC },
       configOf: (name) => (name.startsWith('busybox') ? EMPTY_CONFIG : undefined),
     });
+    runAtOnce(work);
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     said.push(`${error instanceof LocatedError ? error.number : 0}: ${error.message}`);

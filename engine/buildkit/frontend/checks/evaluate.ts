@@ -7,14 +7,15 @@ import type { Plan, Stage } from '../../../buildfile/stages.ts';
 import { parsePlatform } from '../../../images/configuration/platform.ts';
 import { parseReference } from '../../../images/names/reference.ts';
 import { EngineError } from '../../../lib/errors.ts';
-import { suggestionFor, withSuggestion } from '../../../lib/notations/suggestion.ts';
+import { withSuggestion } from '../../../lib/notations/suggestion.ts';
 import type { RunConfig } from '../../../records/run-config.ts';
 import { checkLines } from './check-lines.ts';
 import { checkStep, descriptionOf, placeOf, type StepContext } from './check-step.ts';
 import type { Linter } from './linter.ts';
-import { copyOfParts, noParts, type OutlineParts } from './outline.ts';
+import { noParts, type OutlineParts } from './outline.ts';
 import { StageScope, WatchedVariables } from './stage-scope.ts';
 import { stagesNeeded, stageSources } from './stage-sources.ts';
+import { VariablesBudget } from './variables-budget.ts';
 
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -40,8 +41,8 @@ export type Target = Readonly<{ name: string; description: string; parts: readon
  * Goes through a file without files and processes: warnings of the rules, and mistakes that can be known before the first
  * step. Throws `invalid`, with the place where there is one.
  */
-export function evaluate(input: Evaluated): Target {
-  return new Evaluation(input).run();
+export function* evaluateInSteps(input: Evaluated): Generator<void, Target> {
+  return yield* new Evaluation(input).run();
 }
 
 class Evaluation {
@@ -50,6 +51,7 @@ class Evaluation {
   readonly #lines: ReadonlyMap<number, Line>;
   readonly #globals: Map<string, string>;
   readonly #globalParts = noParts();
+  readonly #budget = new VariablesBudget();
   readonly #scopes = new Map<number, StageScope>();
 
   constructor(input: Evaluated) {
@@ -63,12 +65,12 @@ class Evaluation {
     );
   }
 
-  run(): Target {
+  *run(): Generator<void, Target> {
     const { plan, file, linter, target } = this.#input;
     checkLines(file, linter);
     if (plan.stages.length === 0) throw new EngineError('invalid', 'dockerfile contains no stages to build');
-    this.#checkDefaultBases();
-    this.#takeGlobalArgs();
+    yield* this.#checkDefaultBases();
+    yield* this.#takeGlobalArgs();
     const bases = plan.stages.map(({ from }) => this.#baseOf(from));
     const last = this.#indexOf(target);
     const sources = plan.stages.map((stage, index) => stageSources(plan.stages, stage, bases[index]!, index));
@@ -76,7 +78,7 @@ class Evaluation {
     const needed = stagesNeeded(last, sources);
     for (const [index, stage] of plan.stages.entries()) {
       if (!this.#input.allStages && !needed.has(index)) continue;
-      this.#checkStage(stage, index, { base: bases[index]!, sources: sources[index]! });
+      yield* this.#checkStage(stage, index, { base: bases[index]!, sources: sources[index]! });
     }
     linter.refuseWarnings();
     const { from } = plan.stages[last]!;
@@ -85,13 +87,17 @@ class Evaluation {
   }
 
   /** With the defaults of the arguments alone, each base has a name that could be one. */
-  #checkDefaultBases(): void {
+  *#checkDefaultBases(): Generator<void> {
     const { plan, linter } = this.#input;
-    const values = new Map(this.#globals);
+    const [values, budget] = [new Map(this.#globals), new VariablesBudget()];
     try {
       for (const { args } of plan.globalArgs) {
+        yield;
         for (const { name, value } of args) {
-          if (value !== undefined) values.set(name, expandWord(value, values, plan.escape));
+          if (value === undefined) continue;
+          const taken = expandWord(value, values, plan.escape);
+          budget.add(name, taken);
+          values.set(name, taken);
         }
       }
       for (const { from } of plan.stages) {
@@ -104,15 +110,17 @@ class Evaluation {
     }
   }
 
-  #takeGlobalArgs(): void {
+  *#takeGlobalArgs(): Generator<void> {
     const { plan } = this.#input;
     for (const arg of plan.globalArgs) {
+      yield;
       const line = this.#lineOf(arg);
       for (const { name, value } of arg.args) {
         const watched = new WatchedVariables(this.#globals);
         const taken =
           this.#given.get(name) ??
           (value === undefined ? undefined : atPlace(line, () => expandWord(value, watched, plan.escape)));
+        this.#budget.add(name, taken);
         if (taken !== undefined) this.#globals.set(name, taken);
         const description = descriptionOf(name, line.comments);
         const info = { name, value: taken ?? '', description, place: placeOf(line), uses: watched.matched };
@@ -166,10 +174,10 @@ class Evaluation {
   }
 
   #warnOfUndeclared({ unmatched }: WatchedVariables, from: From): void {
-    const known = [...new Set([...this.#globalParts.known.keys(), ...this.#globals.keys()])];
+    const known = this.#globalParts.known;
     for (const name of unmatched) {
-      if (known.includes(name)) continue;
-      const suggestion = suggestionFor(name, known);
+      if (known.has(name) || this.#globals.has(name)) continue;
+      const suggestion = this.#input.linter.suggestionFor(name, new Set([...known.keys(), ...this.#globals.keys()]));
       const hint = suggestion === undefined ? '' : ` (did you mean ${suggestion}?)`;
       const detail = `FROM argument '${name}' is not declared${hint}`;
       this.#input.linter.warn('undefinedArgInFrom', placeOf(from), detail);
@@ -186,26 +194,28 @@ class Evaluation {
     throw new EngineError('invalid', withSuggestion(`target stage "${target}" could not be found`, target, names));
   }
 
-  #checkStage(
+  *#checkStage(
     { from, steps }: Stage,
     index: number,
     { base, sources }: Readonly<{ base: { name: string; used: ReadonlySet<string> }; sources: StageSources }>,
-  ): void {
+  ): Generator<void> {
     const earlier = sources.base === undefined ? undefined : this.#scopes.get(sources.base);
     if (sources.base === undefined && base.name !== 'scratch' && !isReference(base.name)) {
       throw new LocatedError(from, `failed to parse stage name "${base.name}": invalid reference format`);
     }
-    const scope = earlier?.derived(copyOfParts(earlier.outline)) ?? this.#scopeOf(base.name);
+    const scope = earlier?.derived() ?? this.#scopeOf(base.name);
     for (const name of base.used) scope.outline.used.add(name);
     this.#scopes.set(index, scope);
     const fromLine = this.#lineOf(from);
     for (const trigger of earlier?.triggers ?? []) {
+      yield;
       atPlace(fromLine, () => {
         const [line] = parseFile(trigger, 'buildkit').lines;
         this.#checkStep(readTrigger(trigger, 'buildkit'), { ...line!, ...placeOf(fromLine) }, scope);
       });
     }
     for (const step of steps) {
+      yield;
       const later = sources.later.get(step);
       const name = from.name || `stage-${index}`;
       atPlace(step, () => {
@@ -232,8 +242,10 @@ class Evaluation {
       const equals = entry.indexOf('=');
       return [entry.slice(0, equals), entry.slice(equals + 1)] as const;
     });
+    this.#budget.copy(entries.length + this.#globalParts.known.size);
     return new StageScope({
       env: new Map([['PATH', DEFAULT_PATH], ...entries]),
+      budget: this.#budget,
       isComplete: base === 'scratch' || config !== undefined,
       outline: noParts(this.#globalParts.known),
       arguments: new Set(),

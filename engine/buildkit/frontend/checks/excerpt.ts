@@ -5,8 +5,10 @@ const RULE = '--------------------';
 const [AROUND_ONE, AROUND_MORE] = [4, 2];
 
 /** The lines of a place with some around them; those of the place are marked. */
-export function excerpt({ name, text }: Readonly<{ name: string; text: string }>, { number, end }: Place): string {
-  const lines = text.split('\n');
+export function excerpt(
+  { name, lines }: Readonly<{ name: string; lines: readonly string[] }>,
+  { number, end }: Place,
+): string {
   const last = Math.min(end, lines.length);
   let [from, to] = [number, last];
   for (let added = 0; added < (number === last ? AROUND_ONE : AROUND_MORE); added += 1) {

@@ -3,6 +3,9 @@ import type { Place, Warning } from './linter.ts';
 import { rangesOf, resultOf } from './outline.ts';
 
 type Source = Readonly<{ name: string; text: string }>;
+
+/** Characters of the text; warnings behind them have no excerpt. */
+const MAX_TEXT_LENGTH = 1024 * 1024;
 type Failure = Readonly<{ message: string; place: Place | undefined }>;
 
 /** Warnings and the mistake that ended the checks, as `result.json`, `result.txt` and `result.statuscode` have them. */
@@ -21,8 +24,13 @@ export function lintResult(
       },
     }),
   };
-  const sorted = warnings.toSorted((a, b) => a.place.number - b.place.number);
-  const result = resultOf(json, sorted.map((warning) => printed(warning, { name, text })).join(''));
+  const lines = text.split('\n');
+  let printed = '';
+  for (const warning of warnings.toSorted((a, b) => a.place.number - b.place.number)) {
+    printed += heading(warning);
+    if (printed.length < MAX_TEXT_LENGTH) printed += excerpt({ name, lines }, warning.place);
+  }
+  const result = resultOf(json, printed);
   const isClean = warnings.length === 0 && failure === undefined;
   result.set('result.statuscode', Buffer.from(isClean ? '0' : '1'));
   return result;
@@ -34,7 +42,7 @@ function shown({ rule, detail, place }: Warning): object {
   return { ruleName: name, description, ...address, detail, location: { ranges: rangesOf(place) } };
 }
 
-function printed({ rule, detail, place }: Warning, source: Source): string {
+function heading({ rule, detail }: Warning): string {
   const address = rule.url === '' ? '' : ` - ${rule.url}`;
-  return `\nWARNING: ${rule.name}${address}\n${detail}\n${excerpt(source, place)}`;
+  return `\nWARNING: ${rule.name}${address}\n${detail}\n`;
 }

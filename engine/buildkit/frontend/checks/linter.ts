@@ -1,6 +1,12 @@
 import { EngineError } from '../../../lib/errors.ts';
 import { booleanRefusal, parseBoolean } from '../../../lib/notations/boolean.ts';
+import { suggestionFor } from '../../../lib/notations/suggestion.ts';
 import { RULES, type Rule } from './rules.ts';
+
+/** Warnings of a file, and lines of their places; others are left out. */
+const [MAX_WARNINGS, MAX_LINES] = [1000, 10_000];
+/** Suggestions for a file, known names that each is chosen from, and characters of a name. */
+const [MAX_SUGGESTIONS, MAX_KNOWN, MAX_NAME_LENGTH] = [100, 200, 32];
 
 /** First and last line, from 1. */
 export type Place = Readonly<{ number: number; end: number }>;
@@ -41,6 +47,8 @@ export function checkOptions(text: string): CheckOptions {
 export class Linter {
   readonly warnings: Warning[] = [];
   readonly #options: CheckOptions;
+  #lines = 0;
+  #suggestions = 0;
 
   constructor(options: CheckOptions) {
     this.#options = options;
@@ -48,7 +56,21 @@ export class Linter {
 
   warn(name: keyof typeof RULES, place: Place, detail: string): void {
     const rule = RULES[name];
-    if (this.counts(rule)) this.warnings.push({ rule, place, detail });
+    if (this.isFull || !this.counts(rule)) return;
+    this.warnings.push({ rule, place, detail });
+    this.#lines += place.end - place.number + 1;
+  }
+
+  /** Whether further warnings are left out. */
+  get isFull(): boolean {
+    return this.warnings.length >= MAX_WARNINGS || this.#lines >= MAX_LINES;
+  }
+
+  /** The known name that a mistyped one comes closest to; undefined if none is close, and behind many suggestions. */
+  suggestionFor(name: string, known: Iterable<string>): string | undefined {
+    if (name.length > MAX_NAME_LENGTH || this.#suggestions >= MAX_SUGGESTIONS) return undefined;
+    this.#suggestions += 1;
+    return suggestionFor(name, [...Iterator.from(known).take(MAX_KNOWN)]);
   }
 
   counts({ name, isExperimental }: Rule): boolean {

@@ -28,6 +28,10 @@ export function copyOfParts({ known, used, secrets, ssh }: OutlineParts): Outlin
   return { known: new Map(known), used: new Set(used), secrets: new Map(secrets), ssh: new Map(ssh) };
 }
 
+export function sizeOfParts({ known, used, secrets, ssh }: OutlineParts): number {
+  return known.size + used.size + secrets.size + ssh.size;
+}
+
 /** The parameters of a target as `result.json` and `result.txt` show them. */
 export function outlineResult(stage: OutlineStage, text: string): ReadonlyMap<string, Buffer> {
   const args = sorted(stage.parts.flatMap(usedArguments));
@@ -61,9 +65,19 @@ export function rangesOf({ number, end }: Place): object[] {
   }));
 }
 
+/** A longer cell does not widen its column: each row would take as much. */
+const MAX_COLUMN_WIDTH = 256;
+
 /** Rows of cells in columns, as wide as their longest cell and a gap; the last one is as it is. */
 export function columns(rows: readonly (readonly string[])[], gap: number): string {
-  const widths = rows[0]!.map((_, at) => gap + rows.reduce((most, row) => Math.max(most, row[at]!.length), 0));
+  const widths = rows[0]!.map(
+    (_, at) =>
+      gap +
+      Math.min(
+        MAX_COLUMN_WIDTH,
+        rows.reduce((most, row) => Math.max(most, row[at]!.length), 0),
+      ),
+  );
   return rows
     .map((row) => row.map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at]!))).join(''))
     .map((line) => `${line}\n`)

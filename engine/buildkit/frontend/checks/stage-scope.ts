@@ -1,7 +1,7 @@
 import type { Variables } from '../../../buildfile/expansion/expand.ts';
-import { suggestionFor } from '../../../lib/notations/suggestion.ts';
 import type { Linter, Place } from './linter.ts';
-import type { OutlineParts } from './outline.ts';
+import { copyOfParts, sizeOfParts, type OutlineParts } from './outline.ts';
+import type { VariablesBudget } from './variables-budget.ts';
 
 /** Variables that are looked up, with a memory of the names that were there and of those that were not. */
 export class WatchedVariables implements Variables {
@@ -23,6 +23,7 @@ export class WatchedVariables implements Variables {
 /** The variables and settings of a stage so far, as far as the checks need them. */
 export class StageScope {
   readonly env: Map<string, string>;
+  readonly budget: VariablesBudget;
   /** The variables of the base are known: it is an earlier stage, or its image is here. */
   readonly isComplete: boolean;
   readonly outline: OutlineParts;
@@ -35,8 +36,11 @@ export class StageScope {
   /** The last places of instructions of which only the last one counts. */
   readonly #last = new Map<string, Place>();
 
-  constructor(given: Pick<StageScope, 'env' | 'isComplete' | 'outline' | 'arguments' | 'hasWorkdir' | 'hasShell'>) {
+  constructor(
+    given: Pick<StageScope, 'env' | 'budget' | 'isComplete' | 'outline' | 'arguments' | 'hasWorkdir' | 'hasShell'>,
+  ) {
     this.env = given.env;
+    this.budget = given.budget;
     this.isComplete = given.isComplete;
     this.outline = given.outline;
     this.arguments = given.arguments;
@@ -44,19 +48,26 @@ export class StageScope {
     this.hasShell = given.hasShell;
   }
 
-  /** For a stage that is based on this one. */
-  derived(outline: OutlineParts): StageScope {
-    const { isComplete, hasWorkdir, hasShell } = this;
-    const [env, names] = [new Map(this.env), new Set(this.arguments)];
-    return new StageScope({ env, isComplete, outline, arguments: names, hasWorkdir, hasShell });
+  /** For a stage that is based on this one. Throws `invalid` when all variables are too large. */
+  derived(): StageScope {
+    const { budget, isComplete, hasWorkdir, hasShell } = this;
+    budget.copy(this.env.size + this.arguments.size + sizeOfParts(this.outline));
+    const [env, names, outline] = [new Map(this.env), new Set(this.arguments), copyOfParts(this.outline)];
+    return new StageScope({ env, budget, isComplete, outline, arguments: names, hasWorkdir, hasShell });
+  }
+
+  /** Throws `invalid` when all variables are too large. */
+  setVariable(name: string, value: string): void {
+    this.budget.add(name, value);
+    this.env.set(name, value);
   }
 
   warnOfUndefined(linter: Linter, place: Place, { unmatched }: WatchedVariables): void {
     if (!this.isComplete) return;
-    const names = [...this.env.keys()];
     for (const name of unmatched) {
+      if (linter.isFull) return;
       if (this.arguments.has(name)) continue;
-      const suggestion = suggestionFor(name, names);
+      const suggestion = linter.suggestionFor(name, this.env.keys());
       const hint = suggestion === undefined ? '' : ` (did you mean $${suggestion}?)`;
       linter.warn('undefinedVar', place, `Usage of undefined variable '$${name}'${hint}`);
     }
