@@ -107,18 +107,15 @@ export class PageSessions {
   }
 
   #read(): void {
-    let stored: unknown;
     try {
-      stored = parseBoundedJson(readFileSync(this.#path, 'utf8'));
+      const stored = parseBoundedJson(readFileSync(this.#path, 'utf8'));
+      if (!isStored.Check(stored)) return;
+      const sessions = stored.sessions.map((each) => ({ ...each, until: Temporal.Instant.from(each.until) }));
+      for (const session of sessions) this.#sessions.set(session.id, session);
+      this.#address = { host: stored.host, port: stored.port };
     } catch (error) {
       if (hasCode(error, 'ENOENT')) return;
       rmSync(this.#path, { force: true }); // unreadable sessions are none: people ask for a new page
-      return;
-    }
-    if (!isStored.Check(stored)) return;
-    this.#address = { host: stored.host, port: stored.port };
-    for (const { until, ...rest } of stored.sessions) {
-      this.#sessions.set(rest.id, { ...rest, until: Temporal.Instant.from(until) });
     }
     this.#expire();
   }
