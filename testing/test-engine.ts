@@ -14,7 +14,6 @@ import { endProcess, startDaemonProcess } from './daemon-process.ts';
 
 const root = dirname(import.meta.dirname);
 const execute = promisify(execFile);
-/** The bundle under `./gantry test`; a test file that is run by itself starts the sources. */
 /** `./gantry daemon` starts Node so. */
 const LIKE_THE_LAUNCHER = [
   'env',
@@ -26,6 +25,7 @@ const LIKE_THE_LAUNCHER = [
   '--initial-old-space-size=32',
   '--always-sparkplug',
 ];
+/** The bundle under `./gantry test`; a test file that is run by itself starts the sources. */
 const DAEMON = process.env['GANTRY_DAEMON'] ?? join(root, 'engine/main.ts');
 /** The time of a shim to end after it said that its container is gone. */
 const ENDING_MS = 5000;
