@@ -66,32 +66,6 @@ if value then
           math.min(LARGEST, at + (graphql and micros or 0))))
         return ms
       end
-    elseif operation == DECIDE and moreLeases == 0 and #input == FIRST_LIMIT + 4 * NUMBERS - 1 and input[FIRST_LIMIT + 2] == 0 then
-      -- A decision mostly counts in two windows that are open, of a caller with requests under way in no other gateway.
-      local quotaSeconds, quotaStep = input[FIRST_LIMIT + 3], input[FIRST_LIMIT + 4]
-      local pointsId, pointsSeconds, pointsStep, pointsLimit = unpack(input, FIRST_LIMIT + NUMBERS + 2, FIRST_LIMIT + NUMBERS + 5)
-      local cpuSeconds, cpuStep, cpuLimit = unpack(input, FIRST_LIMIT + 2 * NUMBERS + 3, FIRST_LIMIT + 2 * NUMBERS + 5)
-      local coreEnd = struct.unpack('<I4', value, 2)
-      local core, minutely, hourly, cpuUsed, cpuEnd
-      id, e, used, core, minutely, hourly, holder, believed, held, cpuUsed, _, cpuEnd =
-        struct.unpack('<I6I4I4I4I4I4I4I4I2I4I4I4', value, 18)
-      local first, place = used, 27
-      for n = 1, moreWindows do
-        if id == pointsId then break end
-        place = 57 + 14 * n
-        id, used, e = struct.unpack('<I6I4I4', value, place - 5)
-      end
-      local isFixed = quotaStep == 0 and pointsStep == 0 and cpuStep == 0
-      local areOpen = isOpen(coreEnd, quotaSeconds) and id == pointsId and isOpen(e, pointsSeconds) and isOpen(cpuEnd, cpuSeconds)
-      local hasRoom = held < concurrent and core + cost <= quota and used + points <= pointsLimit and cpuUsed < cpuLimit
-      -- The value is kept until the end of core's window at least.
-      if (holder == gateway or held == 0) and isFixed and areOpen and hasRoom and leaseEnd <= coreEnd then
-        used, core = math.min(LARGEST, used + points), math.min(LARGEST, core + cost)
-        if place == 27 then first = used else redis.call('SETRANGE', key, tostring(place), struct.pack('<I4', used)) end
-        redis.call('SETRANGE', key, '27', struct.pack('<I4I4I4I4I4I4I2', first, core, minutely, hourly, gateway, leaseEnd,
-          math.min(65535, held + 1)))
-        return { -1, 0, 0, 0, core, coreEnd, ms }
-      end
     end
     ends[1], ends[2], ends[3], _, _, id, e, used, useds[1], useds[2], useds[3], holder, believed, held, useds[4], useds[5],
       ends[4], at = struct.unpack('<I4I4I4I2I2I6I4I4I4I4I4I4I4I2I4I4I4', value, 2)
