@@ -161,6 +161,15 @@ test('one bad image in an archive of two leaves neither', async () => {
   await assertEmpty(engine);
 });
 
+test('an archive with more than 10,000 names is refused, and leaves nothing behind', async () => {
+  await using engine = new TestImages();
+  const names = Array.from({ length: 10_001 }, (_, at) => `many:${at}`);
+
+  await assert.rejects(engine.load(imageArchive([base], names)), { kind: 'invalid', message: /more than 10000 names/ });
+
+  await assertEmpty(engine);
+});
+
 test('a layer with another digest than in its image is refused', async () => {
   await using engine = new TestImages();
   const archive = imageArchive([base], ['a:1']);
