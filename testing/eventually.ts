@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const DEADLINE_MS = 300_000;
 const FIRST_DELAY_MS = 5;
-const MAX_DELAY_MS = 200;
+const MAX_DELAY_MS = 50;
 
 /**
  * Returns the first result of `look` that is neither undefined nor false; for states that no event tells.
  *
- * Looks again ever less often: a command that looks takes processor time from the state that it looks for. Ignores the
+ * Looks again ever less often, but often enough for a state that passes: a learner has its vote in a moment. Ignores the
  * errors of `look`, and throws the last one after five minutes.
  */
 export async function eventually<T>(
