@@ -60,7 +60,8 @@ suite('machines with clocks that are wrong by fifty minutes', { concurrency: fal
       const now = new Services(manager);
       await eventually('the update', async () => {
         const { body } = await manager.engine.get<{ UpdateStatus?: { State: string } }>(`/services/${name}`);
-        return body.UpdateStatus?.State === 'completed' ? true : undefined;
+        if (body.UpdateStatus?.State === 'completed') return true;
+        throw new Error(`it is ${JSON.stringify(body.UpdateStatus)}`);
       });
       assert.ok(performance.now() - started < MAX_MS);
 
