@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
+import { eventually } from '@gantry/testing/eventually.ts';
 import { Session } from '@gantry/testing/session.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
@@ -47,9 +48,14 @@ suite('bodies', { concurrency: false }, () => {
     });
 
     await Promise.all(sent);
-    const grown = residentBytes() - before;
 
-    assert.ok(grown < MAX_GROWTH, `${grown}`);
+    // Pieces that were read and dropped are garbage until the next collection.
+    await eventually('little memory is held', async () => {
+      await engine.get('/containers/json');
+      const grown = residentBytes() - before;
+      if (grown < MAX_GROWTH) return true;
+      throw new Error(`it grew by ${grown} bytes`);
+    });
     await engine.create(['true'], { Labels: { long: 'x'.repeat(500_000) } });
     for (const socket of clients) socket.destroy();
   });
