@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 
 import type { Engine } from '../../engine.ts';
-import { EngineError, hasCode } from '../../lib/errors.ts';
+import { EngineError } from '../../lib/errors.ts';
 import { logDriverOf } from '../../logs/drivers.ts';
 import { ShimLost, type AttachOptions, type Shim } from '../../runtime/shim/shim.ts';
 import { emitIfThere } from '../container-events.ts';
@@ -136,8 +136,7 @@ async function openRelay(shim: Shim, wanted: AttachOptions): Promise<Relay | und
   try {
     return await Relay.open(shim, wanted);
   } catch (error) {
-    const hasGone = error instanceof ShimLost || hasCode(error, 'ENOENT') || hasCode(error, 'ECONNREFUSED');
-    if (hasGone) return undefined;
+    if (error instanceof ShimLost) return undefined;
     throw error;
   }
 }

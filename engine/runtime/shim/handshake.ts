@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { closeSync, constants, openSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 
-import { EngineError } from '../../lib/errors.ts';
+import { EngineError, hasCode } from '../../lib/errors.ts';
 import type { ReusedBuffers } from '../reused-buffers.ts';
 
 /** The shim died without a status: it was killed, or the machine stopped. */
@@ -26,13 +26,25 @@ const NEWLINE = 0x0a;
  */
 const PROTOCOL_VERSION = 1;
 
+/** There is no shim, none that listens, or one that ended before it took the connection. */
+const GONE = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET'];
+
 /**
- * Opens a connection of the given kind to the shim in this folder. Throws `ENOENT`, `ECONNREFUSED` or `ShimLost`
- * without a shim.
+ * Opens a connection of the given kind to the shim in this folder. Throws `ShimLost` without a shim, and where it ends
+ * meanwhile.
  *
  * The socket is addressed through a descriptor of its folder, because a socket's path is limited to 107 bytes.
  */
 export async function openConnection(directory: string, kind: string, buffers?: ReusedBuffers): Promise<Greeted> {
+  try {
+    return await greeting(await connected(directory, kind, buffers));
+  } catch (error) {
+    if (GONE.some((code) => hasCode(error, code))) throw new ShimLost('the shim has gone', { cause: error });
+    throw error;
+  }
+}
+
+async function connected(directory: string, kind: string, buffers?: ReusedBuffers): Promise<Socket> {
   const folder = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
   const onread = buffers?.bind(() => socket);
   const path = `/proc/self/fd/${folder}/shim.sock`;
@@ -43,7 +55,7 @@ export async function openConnection(directory: string, kind: string, buffers?: 
     closeSync(folder);
   }
   socket.write(`GANTRY ${PROTOCOL_VERSION} ${kind}\n`);
-  return await greeting(socket);
+  return socket;
 }
 
 /** Waits for `ok VERSION PID`. Throws the shim's refusal, or `ShimLost` if the connection ends. */

@@ -4,7 +4,7 @@ import { constants as os } from 'node:os';
 import { getSystemErrorName } from 'node:util';
 
 import { connectedSockets, reapWhenEnded, spawnInSession } from '../../host/spawn.ts';
-import { EngineError, hasCode } from '../../lib/errors.ts';
+import { EngineError } from '../../lib/errors.ts';
 import { parseExit, readExit, type ExitStatus } from '../exit-status.ts';
 import { LineReader } from '../line-reader.ts';
 import { Probe, type ProbeEnd } from '../probe.ts';
@@ -113,7 +113,7 @@ export class Shim {
     try {
       return await Shim.#from(await openConnection(directory, 'control'), directory, kind);
     } catch (error) {
-      if (hasCode(error, 'ENOENT') || hasCode(error, 'ECONNREFUSED') || error instanceof ShimLost) return undefined;
+      if (error instanceof ShimLost) return undefined;
       throw error;
     }
   }
