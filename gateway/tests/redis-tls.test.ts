@@ -112,17 +112,21 @@ suite('Redis by TLS', () => {
       () => ({ url: `rediss://127.0.0.1:${expired}`, tls: own() }),
       /certificate has expired/,
     ],
-    ['a wrong password', () => ({ url: `rediss://gateway:wrong@127.0.0.1:${good}`, tls: own() }), /WRONGPASS/],
-    ['no user', () => ({ url: `rediss://127.0.0.1:${good}`, tls: own() }), /NOAUTH|Authentication required/],
+    [
+      'a wrong password',
+      () => ({ url: `rediss://gateway:wrong@127.0.0.1:${good}`, tls: own() }),
+      /redis refuses the user or the password/,
+    ],
+    ['no user', () => ({ url: `rediss://127.0.0.1:${good}`, tls: own() }), /redis wants a password/],
     [
       'a user without the right',
       () => ({ url: `rediss://reader:secret@127.0.0.1:${good}`, tls: own() }),
-      /NOPERM|no permissions/,
+      /redis forbids its user a command/,
     ],
     [
       'plain text to the TLS port',
       () => ({ url: `redis://gateway:secret@127.0.0.1:${good}` }),
-      /closed|reset|ECONNRESET/i,
+      /"reason":"the connection broke"/,
     ],
   ];
   for (const [what, store, words] of troubles) {
@@ -132,7 +136,10 @@ suite('Redis by TLS', () => {
       const { status } = await gateway.request('/user');
 
       assert.equal(status, 503);
-      await eventually('the log says why', () => words.test(gateway.output));
+      await eventually('the log says why', () => {
+        if (words.test(gateway.output)) return true;
+        throw new Error(gateway.output.slice(-1500));
+      });
       assert.doesNotMatch(gateway.output, /secret|PRIVATE KEY/);
     });
   }
