@@ -91,9 +91,9 @@ for (const words of nodesOwn) {
 
 test('programs are bundled when a source has changed, and run as sources where that fails', async () => {
   await using copy = await LauncherCopy.make();
-  for (const name of ['engine', 'cli', 'client', 'gateway', 'limiter', 'template', 'build/app', 'tools'])
+  for (const name of ['engine', 'cli', 'client', 'gateway', 'limiter', 'template', 'page', 'build/app', 'tools'])
     await copy.write(`${name}/source.ts`, '');
-  await copy.write('tools/bundle.ts', '');
+  for (const name of ['bundle', 'bundle-page']) await copy.write(`tools/${name}.ts`, '');
   await copy.write('build/app/stamp', '');
   const run = async (): Promise<string[]> => {
     const { stdout, stderr } = await copy.run(['ps'], { env: { GANTRY_SOURCES: '' } });
