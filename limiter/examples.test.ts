@@ -25,7 +25,7 @@ function shown(chapter: string): string {
 function fromSources(code: string): string {
   return code.replaceAll(
     /'@gantry\/limiter(\/[a-z-]+)?'/g,
-    (_, entry: string = '/public') => `'@gantry/limiter${entry}.ts'`,
+    (_, entry?: string) => `'@gantry/limiter/${entry === undefined ? 'public' : `adapters${entry}`}.ts'`,
   );
 }
 

@@ -57,6 +57,10 @@ export class KnownRefusals {
     this.#entries.delete(key);
   }
 
+  clear(): void {
+    this.#entries.clear();
+  }
+
   #forgetOld(nowSeconds: number): void {
     let looks = 4;
     for (const [key, entry] of this.#entries) {

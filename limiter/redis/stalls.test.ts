@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 
+import { eventually } from '@gantry/testing/eventually.ts';
 import { TestRedis } from '@gantry/testing/redis/test-redis.ts';
 
 import { RateLimiter } from '../limiter.ts';
@@ -21,7 +22,7 @@ async function start(redis: TestRedis, timeoutMs: number) {
   const limiter = new RateLimiter({ store, rules });
   const endpoint = limiter.endpoint({ name: 'GET /' });
   return {
-    admit: async (): Promise<Decision> => await limiter.admit(user, endpoint),
+    admit: async (caller = user): Promise<Decision> => await limiter.admit(caller, endpoint),
     [Symbol.asyncDispose]: async () => await limiter[Symbol.asyncDispose](),
   };
 }
@@ -97,6 +98,19 @@ test('the first answer after a longer stall opens the store again, and not a pau
   }
 
   assert.ok(Math.min(...milliseconds) < 500, `after ${milliseconds.join(', ')} ms`);
+});
+
+test('remembered refusals end with a loss of the server: callers may be forgiven meanwhile', async () => {
+  await using redis = await TestRedis.start();
+  await using gateway = await start(redis, 1000);
+  const small: Caller = { ...user, key: 'user:7', limit: 1 };
+  (await gateway.admit(small)).end(0);
+  assert.equal((await gateway.admit(small)).allowed, false);
+
+  await redis.kill();
+  await redis.start(); // without its data: every caller is forgiven
+
+  await eventually('it is admitted again', async () => (await gateway.admit(small)).allowed);
 });
 
 test('a frozen server costs no processor time', async () => {

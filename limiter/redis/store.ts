@@ -47,7 +47,11 @@ export class RedisStore implements LimitStore {
     this.#prefix = prefix;
     this.#refusals = rememberRefusals ? new KnownRefusals() : undefined;
     this.#callers = new KnownCallers(prefix);
-    const reports = { reportError, reportBack, reportSilence: () => this.#renewAll() };
+    const backAgain = (): void => {
+      this.#refusals?.clear(); // a caller may have been forgiven while nothing was heard
+      reportBack();
+    };
+    const reports = { reportError, reportBack: backAgain, reportSilence: () => this.#renewAll() };
     this.#server = new Server(options, { timeoutMs, leaseSeconds, ...reports, ...(now && { now }) });
     this.#renewal = setInterval(() => this.#renewAll(), (leaseSeconds * 1000) / 3).unref();
   }

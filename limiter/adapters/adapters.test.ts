@@ -8,12 +8,12 @@ import { test } from 'node:test';
 
 import Fastify from 'fastify';
 
+import { RateLimiter } from '../limiter.ts';
+import { limitRules } from '../rules.ts';
+import type { Caller } from '../types.ts';
 import { fastifyLimits } from './fastify.ts';
 import { limitFetch } from './fetch.ts';
-import { RateLimiter } from './limiter.ts';
 import { limitHttp } from './node-http.ts';
-import { limitRules } from './rules.ts';
-import type { Caller } from './types.ts';
 
 const caller: Caller = { kind: 'user', key: 'user:1', limit: 2, label: 'user ID 1' };
 const tight = limitRules({ concurrent: { limit: 1, retrySeconds: 7 } });
@@ -77,7 +77,7 @@ test('node:http: a client that hangs up gives its place back', async () => {
 test('node:http: an error of the handler is uncaught, as without limits, and the place is given back', async () => {
   const program = `
     import { createServer } from 'node:http';
-    import { RateLimiter } from ${JSON.stringify(new URL('limiter.ts', import.meta.url).href)};
+    import { RateLimiter } from ${JSON.stringify(new URL('../limiter.ts', import.meta.url).href)};
     import { limitHttp } from ${JSON.stringify(new URL('node-http.ts', import.meta.url).href)};
     const limiter = new RateLimiter();
     const endpoint = limiter.endpoint({ name: 'GET /' });

@@ -1,9 +1,9 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 
-import type { RateLimiter } from './limiter.ts';
-import { headersOf, refusalOf, type RefusalStyle } from './present.ts';
-import { callerFrom } from './primary.ts';
-import type { Caller, Endpoint } from './types.ts';
+import type { RateLimiter } from '../limiter.ts';
+import { headersOf, refusalOf, type RefusalStyle } from '../present.ts';
+import { callerFrom } from '../primary.ts';
+import type { Caller, Endpoint } from '../types.ts';
 
 export type HttpLimits = Readonly<{
   /** The endpoint of a request; endpoints are made once, with `limiter.endpoint`. */

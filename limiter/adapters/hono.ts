@@ -1,7 +1,7 @@
+import type { RateLimiter } from '../limiter.ts';
+import { refusalOf, type RefusalStyle } from '../present.ts';
+import type { Caller, Endpoint, EndpointDefinition } from '../types.ts';
 import { withHeaders } from './fetch.ts';
-import type { RateLimiter } from './limiter.ts';
-import { refusalOf, type RefusalStyle } from './present.ts';
-import type { Caller, Endpoint, EndpointDefinition } from './types.ts';
 
 /** A context of Hono, as far as it is read here; its own types fit. */
 type HonoContext = { readonly req: Readonly<{ method: string }>; res: Response };

@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-import type { RateLimiter } from './limiter.ts';
-import { headersOf, refusalOf, type RefusalStyle } from './present.ts';
-import { callerFrom } from './primary.ts';
-import type { Caller, Endpoint, EndpointDefinition } from './types.ts';
+import type { RateLimiter } from '../limiter.ts';
+import { headersOf, refusalOf, type RefusalStyle } from '../present.ts';
+import { callerFrom } from '../primary.ts';
+import type { Caller, Endpoint, EndpointDefinition } from '../types.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -1,6 +1,6 @@
-import type { RateLimiter } from './limiter.ts';
-import { headersOf, refusalOf, type RefusalStyle } from './present.ts';
-import type { Admission, Caller, Endpoint } from './types.ts';
+import type { RateLimiter } from '../limiter.ts';
+import { headersOf, refusalOf, type RefusalStyle } from '../present.ts';
+import type { Admission, Caller, Endpoint } from '../types.ts';
 
 export type FetchLimits<Context extends unknown[]> = Readonly<{
   /** The endpoint of a request; endpoints are made once, with `limiter.endpoint`. */

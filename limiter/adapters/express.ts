@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import type { RateLimiter } from './limiter.ts';
-import { headersOf, refusalOf, type RefusalStyle } from './present.ts';
-import { callerFrom } from './primary.ts';
-import type { Caller, Endpoint, EndpointDefinition } from './types.ts';
+import type { RateLimiter } from '../limiter.ts';
+import { headersOf, refusalOf, type RefusalStyle } from '../present.ts';
+import { callerFrom } from '../primary.ts';
+import type { Caller, Endpoint, EndpointDefinition } from '../types.ts';
 
 /** A request of Express, as far as it is read here; its own types fit. */
 type ExpressRequest = IncomingMessage & Readonly<{ method: string; ip?: string | undefined; route?: unknown }>;
