@@ -1,4 +1,4 @@
-/** Follows the tasks of docs/gateway.md, each on a machine of its own: its namespaces of network, mounts and processes. */
+/** Follows the tasks of docs/gateway.md and gateway-beside-nginx.md, each on a machine of its own: its namespaces of network, mounts and processes. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,7 +10,9 @@ import { suite, test } from 'node:test';
 
 import { commandsOf, patternOf, type Command } from '@gantry/testing/console.ts';
 
-const guide = readFileSync(join(dirname(import.meta.dirname), 'docs/gateway.md'), 'utf8');
+const docs = join(dirname(import.meta.dirname), 'docs');
+const guide = readFileSync(join(docs, 'gateway.md'), 'utf8');
+const besideNginx = readFileSync(join(docs, 'gateway-beside-nginx.md'), 'utf8');
 const MAIN = join(import.meta.dirname, 'main.ts');
 
 /** The reader's code host on port 3000, as Gitea answers: two tokens are good. */
@@ -103,7 +105,7 @@ suite('the tasks of the guide', { concurrency: false }, () => {
     );
   });
 
-  for (const [heading, commands] of tasks) {
+  for (const [heading, commands] of [...tasks, ['Beside nginx', commandsOf(besideNginx)] as const]) {
     test(`${heading}: each command prints its shown output`, async () => {
       await using folder = await mkdtempDisposable(join(tmpdir(), 'gantry-guide-'));
       await using machine = await Machine.start(folder.path);

@@ -94,7 +94,7 @@ export function gatewaySettings(upstream: string): object {
     },
     identities: {
       users: Object.fromEntries(ids.map((id) => [id, { orgs: [] }])),
-      tokens: ids.map((id) => ({ kind: 'personal', user: id, sha256: hashOf(`token-of-${id}`) })),
+      tokens: ids.map((id) => ({ user: id, sha256: hashOf(`token-of-${id}`) })),
     },
     log: { level: 'warn' },
   };

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 
 import { eventually } from '@gantry/testing/eventually.ts';
@@ -102,18 +104,20 @@ test('limits shows the limits that the tokens of a caller have', async () => {
     const app = { owner: { id: '7', enterprise: true } };
     res.end(JSON.stringify({ active: true, kind: 'app-user', user: '42', app }));
   });
-  await using gateway = await TestGateway.start({
+  await using gateway = await TestGateway.start({ upstream: upstream.url, workers: 2 });
+  writeFileSync(join(gateway.folder, 'credential'), 'Bearer of-the-gateway\n');
+  await gateway.reload({
     upstream: upstream.url,
     workers: 2,
-    introspection: { url: `${upstream.url}/introspect`, kind: 'introspection' },
+    introspection: { url: `${upstream.url}/introspect`, authorizationFile: '{folder}/credential' },
     networks: [{ name: 'office', ranges: ['127.9.0.0/16', '2001:db8::/32'], limit: 1000 }],
     identities: {
       users: { ada: {} },
       orgs: { corp: { enterprise: true } },
       apps: { app: { kind: 'platform', owner: 'corp' } },
       tokens: [
-        { sha256: sha256('personal'), kind: 'personal', user: 'ada' },
-        { sha256: sha256('of-app'), kind: 'app-user', user: 'ada', app: 'app' },
+        { sha256: sha256('personal'), user: 'ada' },
+        { sha256: sha256('of-app'), user: 'ada', app: 'app' },
       ],
     },
   });
@@ -144,7 +148,7 @@ test('single callers have other limits, by the file and until the next start by 
       limits: { anonymous: 60 },
       overrides: { 'user:ci': { limit: 7, secondary: 2 }, 'ip:127.6.0.1': { limit: 9 } },
       secondary: { restPoints: { limit: 3 } },
-      identities: { users: { ci: {} }, tokens: [{ sha256: sha256('of-ci'), kind: 'personal', user: 'ci' }] },
+      identities: { users: { ci: {} }, tokens: [{ sha256: sha256('of-ci'), user: 'ci' }] },
     });
     const statuses: number[] = [];
     for (let n = 0; n < 7; n += 1) statuses.push((await gateway.request('/user', { token: 'of-ci' })).status);

@@ -24,8 +24,8 @@ const settings: Settings = {
   identities: {
     users: { '42': {}, '43': {} },
     tokens: [
-      { sha256: sha256('of-42'), kind: 'personal', user: '42' },
-      { sha256: sha256('of-43'), kind: 'personal', user: '43' },
+      { sha256: sha256('of-42'), user: '42' },
+      { sha256: sha256('of-43'), user: '43' },
     ],
   },
 };

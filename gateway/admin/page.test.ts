@@ -24,7 +24,7 @@ const gateway = await TestGateway.start({
   limits: { anonymous: 2, user: 3 },
   identities: {
     users: { [EVIL]: {} },
-    tokens: [{ sha256: sha256('of-evil'), kind: 'personal', user: EVIL }],
+    tokens: [{ sha256: sha256('of-evil'), user: EVIL }],
   },
   admin: { page: '127.0.0.1:0' },
 });

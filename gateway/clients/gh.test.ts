@@ -60,7 +60,7 @@ suite('gh', { concurrency: 4 }, () => {
   });
 
   test('gh says why a query of GraphQL was refused', async () => {
-    await using limited = await startLimitedHost({ secondary: { graphqlPoints: { limit: 1, windowSeconds: 60 } } });
+    await using limited = await startLimitedHost({ secondary: { graphqlPoints: { limit: 1 } } });
     const query = ['api', 'graphql', '-f', 'query={ viewer { login } }', '--jq', '.data.viewer.login'];
 
     const first = await gh(limited, ...query);

@@ -91,7 +91,7 @@ suite('go-github', { concurrency: 4 }, () => {
   });
 
   test('go-github creates issues until the limit of content is reached', async () => {
-    await using limited = await startLimitedHost({ secondary: { contentPerMinute: { limit: 1, windowSeconds: 60 } } });
+    await using limited = await startLimitedHost({ secondary: { contentPerMinute: { limit: 1 } } });
     await using client = await goGithub(limited.gateway.url);
 
     const created = await client.ask('issue');

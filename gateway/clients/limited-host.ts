@@ -12,7 +12,7 @@ export const TOKEN = 'a-token-of-ada';
 
 export const IDENTITIES = {
   users: { '42': {} },
-  tokens: [{ sha256: sha256(TOKEN), kind: 'personal' as const, user: '42' }],
+  tokens: [{ sha256: sha256(TOKEN), user: '42' }],
 };
 
 /** One request, then the primary limit is reached until the window ends. */
@@ -20,7 +20,7 @@ export const SMALL_QUOTA = { limits: { user: 1 }, categories: { core: { windowSe
 
 /** One read of an endpoint, then the secondary limit is reached until the window ends. */
 export const FEW_POINTS = {
-  secondary: { restPoints: { limit: 1, windowSeconds: 4 }, graphqlPoints: { limit: 1, windowSeconds: 4 } },
+  secondary: { restPoints: { limit: 1 }, graphqlPoints: { limit: 1 }, windowSeconds: 4 },
 };
 
 export type LimitedHost = AsyncDisposable & { host: CodeHost; gateway: TestGateway; socketPath: string };

@@ -103,7 +103,7 @@ suite('Octokit', { concurrency: 4 }, () => {
   });
 
   test('Octokit waits retry-after when too much content was created', async () => {
-    await using limited = await startLimitedHost({ secondary: { contentPerMinute: { limit: 1, windowSeconds: 5 } } });
+    await using limited = await startLimitedHost({ secondary: { contentPerMinute: { limit: 1 }, windowSeconds: 5 } });
     const { octokit, exchanges, said } = watchedOctokit(limited.gateway.url);
     const issue = { owner: 'ada', repo: 'engine', title: 'found by Octokit' };
     await octokit.rest.issues.create(issue);

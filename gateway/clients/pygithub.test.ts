@@ -80,7 +80,7 @@ suite('PyGithub', { concurrency: 4 }, () => {
   });
 
   test('PyGithub creates issues until the limit of content is reached', async () => {
-    await using limited = await startLimitedHost({ secondary: { contentPerMinute: { limit: 2, windowSeconds: 60 } } });
+    await using limited = await startLimitedHost({ secondary: { contentPerMinute: { limit: 2 } } });
     await using client = await pygithub(limited.gateway.url);
 
     const created = [await client.ask('issue'), await client.ask('issue')];

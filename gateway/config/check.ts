@@ -138,12 +138,9 @@ function checkIntrospection({ introspection }: Config, wrong: Wrong): void {
   if (introspection === undefined) return;
   if (!URL.canParse(introspection.url))
     wrong(['introspection', 'url'], `a URL is expected, not "${introspection.url}"`);
-  const { kind, authorizationFile: file } = introspection;
-  if (file === undefined) return;
-  const path = ['introspection', 'authorizationFile'];
-  if (kind === 'userinfo') wrong(path, 'is for kind introspection: userinfo asks with the credential of the caller');
-  const problem = headerFileProblem(file);
-  if (problem !== undefined) wrong(path, problem);
+  const { authorizationFile: file } = introspection;
+  const problem = file === undefined ? undefined : headerFileProblem(file);
+  if (problem !== undefined) wrong(['introspection', 'authorizationFile'], problem);
 }
 
 function checkNetworks({ networks }: Config, wrong: Wrong): void {
@@ -169,15 +166,6 @@ function headerFileProblem(file: string): string | undefined {
     return reasonOf(error);
   }
 }
-
-/** Which of a token's keys each kind needs; an app is optional where it only raises the limit. */
-const NEEDS = {
-  personal: ['user'],
-  'app-user': ['user', 'app'],
-  'oauth-user': ['user', 'app'],
-  installation: ['installation'],
-  workflow: ['repository'],
-} as const;
 
 function checkIdentities(identities: IdentitySettings, wrong: Wrong): void {
   const { users, orgs, apps, installations, repositories, tokens } = identities;
@@ -214,17 +202,11 @@ function checkIdentities(identities: IdentitySettings, wrong: Wrong): void {
     exists(apps, 'app', [...path, 'app'], token.app);
     exists(installations, 'installation', [...path, 'installation'], token.installation);
     exists(repositories, 'repository', [...path, 'repository'], token.repository);
-    for (const key of ['user', 'app', 'installation', 'repository'] as const) {
-      const needed = (NEEDS[token.kind] as readonly string[]).includes(key);
-      if (needed && token[key] === undefined) wrong(['identities', ...path], `${token.kind} tokens need ${key}`);
-      if (!needed && token[key] !== undefined)
-        wrong(['identities', ...path, key], `${token.kind} tokens have no ${key}`);
-    }
-    const app = token.app === undefined ? undefined : apps[token.app];
-    const expected = token.kind === 'app-user' ? 'platform' : 'oauth';
-    if (app !== undefined && token.kind.endsWith('-user') && app.kind !== expected) {
-      wrong(['identities', ...path, 'app'], `the token belongs to another kind of app, ${expected}`);
-    }
+    const owners = [token.user, token.installation, token.repository].filter((owner) => owner !== undefined);
+    if (owners.length !== 1)
+      wrong(['identities', ...path], 'one owner of the token is expected: user, installation or repository');
+    if (token.app !== undefined && token.user === undefined)
+      wrong(['identities', ...path, 'app'], 'an app acts for a user, and there is no user');
     const hash = token.sha256.toLowerCase();
     if (seen.has(hash)) wrong(['identities', ...path, 'sha256'], 'the same token stands above');
     seen.add(hash);

@@ -42,11 +42,12 @@ test('the defaults are the numbers of the specification', () => {
   assert.deepEqual(limits, { anonymous: 60, user: 5000 });
   assert.deepEqual(secondary, {
     concurrent: { limit: 100 },
-    restPoints: { limit: 900, windowSeconds: 60 },
-    graphqlPoints: { limit: 2000, windowSeconds: 60 },
-    cpu: { totalSeconds: 90, graphqlSeconds: 60, windowSeconds: 60 },
-    contentPerMinute: { limit: 80, windowSeconds: 60 },
+    restPoints: { limit: 900 },
+    graphqlPoints: { limit: 2000 },
+    cpu: { totalSeconds: 90, graphqlSeconds: 60 },
+    contentPerMinute: { limit: 80 },
     contentPerHour: { limit: 500 },
+    windowSeconds: 60,
     window: 'fixed',
     graphqlCost: 'request',
     points: {},
@@ -145,8 +146,8 @@ const wrong: readonly (readonly [what: string, text: string, problems: readonly 
   ],
   [
     'a window without length',
-    `${upstream}\nsecondary: { restPoints: { windowSeconds: 0 } }\n`,
-    [':2:43: secondary.restPoints.windowSeconds: must be >= 1, not 0'],
+    `${upstream}\nsecondary: { windowSeconds: 0 }\n`,
+    [':2:29: secondary.windowSeconds: must be >= 1, not 0'],
   ],
   [
     'a limit that no counter holds',
@@ -165,25 +166,26 @@ const wrong: readonly (readonly [what: string, text: string, problems: readonly 
   ],
   [
     'a token of nobody',
-    `${upstream}\nidentities: { tokens: [{ sha256: '${HASH}', kind: personal, user: bob }] }\n`,
-    [':2:124: identities.tokens.0.user: there is no user bob'],
+    `${upstream}\nidentities: { tokens: [{ sha256: '${HASH}', user: bob }] }\n`,
+    [':2:108: identities.tokens.0.user: there is no user bob'],
   ],
   [
     'a token that is not a hash',
-    `${upstream}\nidentities: { users: { bob: {} }, tokens: [{ sha256: secret, kind: personal, user: bob }] }\n`,
+    `${upstream}\nidentities: { users: { bob: {} }, tokens: [{ sha256: secret, user: bob }] }\n`,
     [':2:54: identities.tokens.0.sha256: must be 64 hexadecimal digits, not "secret"'],
   ],
   [
     'a token twice',
-    `${upstream}\nidentities:\n  users: { bob: {} }\n  tokens:\n    - { sha256: 'A${HASH.slice(1)}', kind: personal, user: bob }\n    - { sha256: 'a${HASH.slice(1)}', kind: personal, user: bob }\n`,
+    `${upstream}\nidentities:\n  users: { bob: {} }\n  tokens:\n    - { sha256: 'A${HASH.slice(1)}', user: bob }\n    - { sha256: 'a${HASH.slice(1)}', user: bob }\n`,
     [':6:17: identities.tokens.1.sha256: the same token stands above'],
   ],
   [
-    'tokens without what their kind needs',
-    `${upstream}\nidentities:\n  tokens:\n    - { sha256: '${HASH}', kind: workflow }\n    - { sha256: '${OTHER}', kind: installation }\n`,
+    'tokens without an owner, or with an app of nobody',
+    `${upstream}\nidentities:\n  apps: { ci: { kind: oauth } }\n  tokens:\n    - { sha256: '${HASH}' }\n    - { sha256: '${OTHER}', app: ci }\n`,
     [
-      ':4:7: identities.tokens.0: workflow tokens need repository',
-      ':5:7: identities.tokens.1: installation tokens need installation',
+      ':5:7: identities.tokens.0: one owner of the token is expected: user, installation or repository',
+      ':6:7: identities.tokens.1: one owner of the token is expected: user, installation or repository',
+      ':6:90: identities.tokens.1.app: an app acts for a user, and there is no user',
     ],
   ],
   [
@@ -198,8 +200,8 @@ const wrong: readonly (readonly [what: string, text: string, problems: readonly 
   ],
   [
     'a file that is not there',
-    `${upstream}\nintrospection:\n  url: http://127.0.0.1:1/\n  kind: introspection\n  authorizationFile: /nowhere/at/all\n`,
-    [':5:22: introspection.authorizationFile: /nowhere/at/all: no such file or directory'],
+    `${upstream}\nintrospection:\n  url: http://127.0.0.1:1/\n  authorizationFile: /nowhere/at/all\n`,
+    [':4:22: introspection.authorizationFile: /nowhere/at/all: no such file or directory'],
   ],
   [
     'a version that is no date',
@@ -228,6 +230,14 @@ test('a setting that is gone is told with its fixed value', () => {
   assert.deepEqual(problemsOf(`${upstream}\nidentities: { repositories: { r: { user: ada } } }\n`), [
     ':2:36: identities.repositories.r.user: is no setting any more: it had no effect',
   ]);
+  assert.deepEqual(
+    problemsOf(
+      `${upstream}\nidentities: { users: { bob: {} }, tokens: [{ kind: personal, user: bob, sha256: '${HASH}' }] }\n`,
+    ),
+    [
+      ':2:46: identities.tokens.0.kind: is no setting any more: the kind follows from user, installation or repository, and from the kind of the app',
+    ],
+  );
 });
 
 test('problems in JSON have their place too', () => {
@@ -265,7 +275,7 @@ store: { kind: mysql, path: /x }
 identities:
   users: { bob: {} }
   apps: { ci: { owner: 3, kind: oauth } }
-  tokens: [{ sha256: '${HASH}', kind: oauth-user, user: bob, app: ci }]`);
+  tokens: [{ sha256: '${HASH}', user: bob, app: ci }]`);
 
   assert.deepEqual(
     problems.map((problem) => problem.split(': ', 2)[1]),

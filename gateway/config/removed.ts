@@ -45,6 +45,14 @@ export const REMOVED: ReadonlyMap<string, string> = new Map(
     'sizes.connectionsPerAddress': 'it is a quarter of sizes.connections, at least 32',
     'ban.withinSeconds': 'it is 60',
     'secondary.contentPerHour.windowSeconds': 'it is 3600',
+    'refusal.ietfHeaders': 'it is false; the x-ratelimit headers are on every answer',
+    'secondary.restPoints.windowSeconds': 'secondary.windowSeconds is for all of them',
+    'secondary.graphqlPoints.windowSeconds': 'secondary.windowSeconds is for all of them',
+    'secondary.cpu.windowSeconds': 'secondary.windowSeconds is for all of them',
+    'secondary.contentPerMinute.windowSeconds': 'secondary.windowSeconds is for all of them',
+    'identities.tokens.ID.kind': 'the kind follows from user, installation or repository, and from the kind of the app',
+    'introspection.kind': 'it is introspection with introspection.authorizationFile, and userinfo without',
+    'introspection.idField': 'it is id, or sub in an answer without id',
   }),
 );
 

@@ -10,7 +10,8 @@ const BAN_PAUSE_SECONDS = 60;
 
 /** The settings in the limiter's words. */
 export function rulesFrom(config: Config): LimitRules {
-  const { concurrent, cpu, window, ...secondary } = config.secondary;
+  const { concurrent, cpu, windowSeconds: seconds, window: form, ...secondary } = config.secondary;
+  const window = { windowSeconds: seconds, window: form };
   const categories = CATEGORIES.map((name): [Category, CategoryRule] => {
     const { limit, windowSeconds, window, anonymousLimit, also } = config.categories[name];
     return [name, { limit, windowSeconds, window, also, ...(anonymousLimit === undefined ? {} : { anonymousLimit }) }];
@@ -18,11 +19,11 @@ export function rulesFrom(config: Config): LimitRules {
   return {
     categories: Object.fromEntries(categories) as Record<Category, CategoryRule>,
     concurrent: { ...defaultRules.concurrent, limit: limitOf(concurrent.limit) },
-    restPoints: { ...quotaOf(secondary.restPoints), window },
-    graphqlPoints: { ...quotaOf(secondary.graphqlPoints), window },
-    cpu: { ...cpu, totalSeconds: limitOf(cpu.totalSeconds), graphqlSeconds: limitOf(cpu.graphqlSeconds), window },
-    contentPerMinute: { ...quotaOf(secondary.contentPerMinute), window },
-    contentPerHour: { ...defaultRules.contentPerHour, limit: limitOf(secondary.contentPerHour.limit), window },
+    restPoints: { limit: limitOf(secondary.restPoints.limit), ...window },
+    graphqlPoints: { limit: limitOf(secondary.graphqlPoints.limit), ...window },
+    cpu: { totalSeconds: limitOf(cpu.totalSeconds), graphqlSeconds: limitOf(cpu.graphqlSeconds), ...window },
+    contentPerMinute: { limit: limitOf(secondary.contentPerMinute.limit), ...window },
+    contentPerHour: { ...defaultRules.contentPerHour, limit: limitOf(secondary.contentPerHour.limit), window: form },
     shadow: config.shadow,
     costsChange: config.cost.free.length > 0 || config.cost.header !== '',
     ...(config.ban === undefined ? {} : { ban: { ...config.ban, withinSeconds: BAN_PAUSE_SECONDS } }),
@@ -31,10 +32,6 @@ export function rulesFrom(config: Config): LimitRules {
 
 function limitOf(limit: number | 'off'): number {
   return limit === 'off' ? Infinity : limit;
-}
-
-function quotaOf({ limit, windowSeconds }: Config['secondary']['restPoints']): Quota {
-  return { limit: limitOf(limit), windowSeconds };
 }
 
 export function primaryLimitsFrom({ limits }: Config): PrimaryLimits {

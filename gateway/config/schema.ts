@@ -81,10 +81,6 @@ export const Config = Type.Object(
     ),
     refusal: Type.Object(
       {
-        ietfHeaders: Type.Boolean({
-          default: false,
-          description: 'RateLimit and RateLimit-Policy on every answer, beside the others',
-        }),
         status: Type.Enum([403, 429], { default: 403, description: '403 or 429' }),
         retryAfter: Type.Boolean({
           default: false,

@@ -106,7 +106,7 @@ const FORMS: readonly Readonly<{ proxy: string; path: string; method: string; he
 suite('questions of proxies', () => {
   let asking: Asking;
   before(async () => {
-    const user = { kind: 'personal', user: 'ada', sha256: sha256('token-of-ada') } as const;
+    const user = { user: 'ada', sha256: sha256('token-of-ada') } as const;
     asking = await Asking.start({
       identities: { users: { ada: {} }, tokens: [user] },
       limits: { anonymous: 2 },

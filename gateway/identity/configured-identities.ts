@@ -73,28 +73,15 @@ function digestOf(secret: string): Buffer {
 }
 
 function factsOf(token: IdentitySettings['tokens'][number], identities: IdentitySettings): CallerFacts {
-  switch (token.kind) {
-    case 'personal':
-      return { kind: 'user', userId: token.user ?? '' };
-    case 'app-user':
-    case 'oauth-user': {
-      const userId = token.user ?? '';
-      const app = actingApp(identities, token.app);
-      return {
-        kind: 'user',
-        userId,
-        memberOf: identities.users[userId]?.orgs ?? [],
-        ...(app === undefined ? {} : { app }),
-      };
-    }
-    case 'installation':
-      return installationFacts(identities, token.installation ?? '');
-    case 'workflow': {
-      const repositoryId = token.repository ?? '';
-      const org = organization(identities, identities.repositories[repositoryId]?.org);
-      return { kind: 'workflow', repositoryId, enterprise: org?.enterprise ?? false };
-    }
+  if (token.installation !== undefined) return installationFacts(identities, token.installation);
+  if (token.repository !== undefined) {
+    const org = organization(identities, identities.repositories[token.repository]?.org);
+    return { kind: 'workflow', repositoryId: token.repository, enterprise: org?.enterprise ?? false };
   }
+  const userId = token.user ?? '';
+  const app = actingApp(identities, token.app);
+  const memberOf = identities.users[userId]?.orgs ?? [];
+  return { kind: 'user', userId, ...(app === undefined ? {} : { memberOf, app }) };
 }
 
 function installationFacts(identities: IdentitySettings, installationId: string): CallerFacts {

@@ -208,7 +208,7 @@ test('cached identities go on while the forge is down, and a file knows without 
     introspection: { url: `${authority.url}/user`, timeoutMs: 20_000 },
     identities: {
       users: { ann: {} },
-      tokens: [{ sha256: sha256('of-ann'), kind: 'personal', user: 'ann' }],
+      tokens: [{ sha256: sha256('of-ann'), user: 'ann' }],
     },
   });
   await lonely.request('/user', { token: 'known-before' });
@@ -233,11 +233,13 @@ test('a reload keeps cached identities, unless the source is another one', async
   await reloaded.reload({ ...settings, introspection: { url: `${forge.url}/api/v1/user` }, refusal: { status: 429 } });
   await reloaded.request('/user', { token: 'of-seven' });
   const same = forge.count('/api/v1/user');
-  await reloaded.reload({ ...settings, introspection: { url: `${forge.url}/api/v1/user`, idField: 'login' } });
+  await using openId = await TestUpstream.start();
+  openId.on('/userinfo', (_request, response) => void response.end(JSON.stringify({ sub: 'seven' })));
+  await reloaded.reload({ ...settings, introspection: { url: `${openId.url}/userinfo` } });
   await reloaded.request('/user', { token: 'of-seven' });
 
   assert.equal(same, before);
-  assert.equal(forge.count('/api/v1/user'), before + 1);
+  assert.equal(openId.count('/userinfo'), 1);
   assert.equal((await askCaller(reloaded.adminSocket, 'user:seven')).windows[0]?.used, 1);
 });
 
@@ -293,7 +295,6 @@ test('an introspection as in RFC 7662 gives every kind of caller', async () => {
     upstream: forge.url,
     introspection: {
       url: `${authority.url}/introspect`,
-      kind: 'introspection',
       authorizationFile: '{folder}/credential',
     },
   });

@@ -62,6 +62,7 @@ export class Introspection {
   readonly #primary: PrimaryLimits;
   readonly #pool: Pool;
   readonly #path: string;
+  /** The gateway's own, for a token introspection (RFC 7662); without it the caller's own credential asks. */
   readonly #authorization: string | undefined;
   /** Oldest entry first. Unknown tokens have a map of their own, so that many of them evict no known one. */
   readonly #known = new Map<string, Cached>();
@@ -88,7 +89,7 @@ export class Introspection {
   /** The questions about a credential. RFC 7662 knows tokens only. */
   readings(shown: Shown): Reading[] {
     const readings = readingsOf(shown).filter(({ token }) => token !== '');
-    return this.#settings.kind === 'userinfo' ? readings : readings.slice(0, 1);
+    return this.#authorization === undefined ? readings : readings.slice(0, 1);
   }
 
   /** The cached answer: its caller or `unknown`. Undefined: the forge has to be asked. */
@@ -159,28 +160,27 @@ export class Introspection {
   }
 
   async #ask({ header, token }: Reading): Promise<CallerFacts | undefined> {
-    const { kind, timeoutMs, idField } = this.#settings;
+    const authorization = this.#authorization;
     const accept = { accept: 'application/json', 'user-agent': 'gantry-gateway' };
-    const own = this.#authorization === undefined ? {} : { authorization: this.#authorization };
     const response = await this.#pool.request({
       path: this.#path,
-      signal: AbortSignal.timeout(timeoutMs),
-      ...(kind === 'userinfo'
+      signal: AbortSignal.timeout(this.#settings.timeoutMs),
+      ...(authorization === undefined
         ? { method: 'GET', headers: { ...accept, [header.name]: header.value } }
         : {
             method: 'POST',
-            headers: { ...accept, ...own, 'content-type': 'application/x-www-form-urlencoded' },
+            headers: { ...accept, authorization, 'content-type': 'application/x-www-form-urlencoded' },
             body: new URLSearchParams({ token }).toString(),
           }),
     });
-    const unknown = kind === 'userinfo' && [401, 403, 404].includes(response.statusCode);
+    const unknown = authorization === undefined && [401, 403, 404].includes(response.statusCode);
     if (unknown || response.statusCode !== 200) {
       await response.body.dump();
       if (unknown) return undefined;
       throw new IntrospectionFailed(`the identity source answered ${response.statusCode}`);
     }
     const body = await readJson(response.body);
-    return kind === 'userinfo' ? userFacts(body, idField) : factsOf(body);
+    return authorization === undefined ? userFacts(body) : factsOf(body);
   }
 }
 
@@ -207,9 +207,13 @@ async function readJson(body: Readable): Promise<unknown> {
   }
 }
 
-/** An answer without the id names no user: some forges have one for visitors. */
-function userFacts(body: unknown, field: string): CallerFacts | undefined {
-  const id = typeof body === 'object' && body !== null ? (body as Record<string, unknown>)[field] : undefined;
+/**
+ * Reads the id of the user: `id` of a forge, or `sub` of OpenID Connect. An answer without it names no user: some forges
+ * have one for visitors.
+ */
+function userFacts(body: unknown): CallerFacts | undefined {
+  if (typeof body !== 'object' || body === null) return undefined;
+  const id = 'id' in body ? body.id : 'sub' in body ? body.sub : undefined;
   if (typeof id !== 'string' && typeof id !== 'number') return undefined;
   return { kind: 'user', userId: String(id) };
 }

@@ -16,7 +16,7 @@ test('a network has a limit of its own, per address or together, and its file is
       { name: 'crawlers', file: '{folder}/crawlers.txt', limit: 3, together: true },
       { name: 'office', ranges: ['127.7.2.0/24', '127.7.3.1'], limit: 500 },
     ],
-    identities: { users: { ann: {} }, tokens: [{ sha256: sha256('of-ann'), kind: 'personal', user: 'ann' }] },
+    identities: { users: { ann: {} }, tokens: [{ sha256: sha256('of-ann'), user: 'ann' }] },
   };
   await using gateway = await TestGateway.start({ upstream: upstream.url });
   writeFileSync(join(gateway.folder, 'crawlers.txt'), '# of a cloud\n127.7.1.0/24 # a remark\n\n');

@@ -5,7 +5,7 @@ import { countAnswer } from '../metrics.ts';
 import { endDecision, type Exchange } from './exchange.ts';
 import { settleCost } from './headers/answer-cost.ts';
 import { pushCorsHeaders } from './headers/cors.ts';
-import { pushIetfHeaders, pushRateHeaders } from './headers/headers.ts';
+import { pushRateHeaders } from './headers/headers.ts';
 
 /** Names an admitted request whose end its proxy reports. */
 export const TOKEN_HEADER = 'x-gantry-decision';
@@ -27,7 +27,7 @@ export function answer(exchange: Exchange, own: OwnAnswer): void {
   const headers = [...(own.headers ?? [])];
   if (own.body !== '') headers.push('content-type', 'application/json; charset=utf-8');
   const shown = decision ?? exchange.shown;
-  if (shown !== undefined) pushRateHeaders(headers, shown, exchange.policy);
+  if (shown !== undefined) pushRateHeaders(headers, shown);
   writeOwn(exchange, own, headers);
   countAnswer(gateway.counts.ownAnswers, own.status);
 }
@@ -52,7 +52,6 @@ export function answerRefusal(exchange: Exchange, refusal: Refusal): void {
   const response = refusalOf(refusal, exchange.policy.refusal);
   const headers: string[] = [];
   for (const name in response.headers) headers.push(name, response.headers[name]!);
-  if (exchange.policy.config.refusal.ietfHeaders) pushIetfHeaders(headers, refusal);
   writeOwn(exchange, response, headers);
   countAnswer(exchange.gateway.counts.ownAnswers, response.status);
 }

@@ -18,8 +18,8 @@ const gateway = await TestGateway.start({
   identities: {
     users: { robot: {}, person: {} },
     tokens: [
-      { sha256: sha256('robot-token'), kind: 'personal', user: 'robot' },
-      { sha256: sha256('person-token'), kind: 'personal', user: 'person' },
+      { sha256: sha256('robot-token'), user: 'robot' },
+      { sha256: sha256('person-token'), user: 'person' },
     ],
   },
 });

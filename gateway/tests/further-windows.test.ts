@@ -31,7 +31,6 @@ for (const [name, own] of kinds) {
       upstream: upstream.url,
       limits: { anonymous: 10 },
       categories: { core: { also: [{ limit: 4, windowSeconds: DAY_SECONDS }] } },
-      refusal: { ietfHeaders: true },
       ...own,
     });
 
@@ -54,7 +53,6 @@ for (const [name, own] of kinds) {
     const { limit, used, remaining, reset } = resources['core']!;
     assert.deepEqual([[limit, used, remaining], String(reset)], [[4, 4, 0], refused.headers['x-ratelimit-reset']]);
     assert.ok(reset - Date.now() / 1000 > 3601);
-    assert.equal(refused.headers['ratelimit-policy'], `"core";q=4;w=${DAY_SECONDS}`);
     assert.match(limits.output, /^core +10 +4 +6 /m);
     assert.match(limits.output, /^primary core 86400 s +4 +4 +0 /m);
     assert.equal((await gateway.cli('forgive', 'ip:127.0.0.1')).code, 0);

@@ -22,17 +22,35 @@ const gateway = await TestGateway.start({
 });
 after(async () => await gateway[Symbol.asyncDispose]());
 
-/** Small numbers and short windows. */
+/** Few points. */
 const small = await TestGateway.start({
   upstream: upstream.url,
   limits: { anonymous: 1_000_000 },
   secondary: {
     restPoints: { limit: 20 },
     graphqlPoints: { limit: 20 },
-    cpu: { totalSeconds: 2, graphqlSeconds: 1, windowSeconds: 5 },
-    contentPerMinute: { limit: 3, windowSeconds: 2 },
-    contentPerHour: { limit: 5 },
+    cpu: { totalSeconds: 1000, graphqlSeconds: 1000 },
     points: { 'GET /expensive/{thing}': 15, 'POST /cheap': 0 },
+  },
+});
+after(async () => await small[Symbol.asyncDispose]());
+
+/** Little CPU time, in short windows. */
+const busy = await TestGateway.start({
+  upstream: upstream.url,
+  limits: { anonymous: 1_000_000 },
+  secondary: { cpu: { totalSeconds: 2, graphqlSeconds: 1 }, windowSeconds: 5 },
+});
+after(async () => await busy[Symbol.asyncDispose]());
+
+/** Little content, in short windows. */
+const quiet = await TestGateway.start({
+  upstream: upstream.url,
+  limits: { anonymous: 1_000_000 },
+  secondary: {
+    windowSeconds: 2,
+    contentPerMinute: { limit: 3 },
+    contentPerHour: { limit: 5 },
     content: [
       { route: 'POST /repos/{owner}/{repo}/issues' },
       { route: 'POST /rare', perMinute: 1 },
@@ -40,7 +58,7 @@ const small = await TestGateway.start({
     ],
   },
 });
-after(async () => await small[Symbol.asyncDispose]());
+after(async () => await quiet[Symbol.asyncDispose]());
 
 /** Two requests at once, and short timeouts. */
 const narrow = await TestGateway.start({
@@ -432,20 +450,20 @@ async function work(path: string, seconds: number, request: Request): Promise<An
     await sleep(seconds * 1000);
     response.end();
   });
-  return await small.request(path, request);
+  return await busy.request(path, request);
 }
 
 test('the time of the upstream until its answer ends is counted, and refuses until the window ends', async () => {
   const from = newCaller();
   const answers = [await work('/work', 0.4, { from }), await work('/work', 0.4, { from })];
-  const quick = await small.request('/user', { from });
+  const quick = await busy.request('/user', { from });
   await Promise.all([work('/work', 0.65, { from }), work('/other', 0.65, { from })]);
 
-  const refused = await small.request('/user', { from });
+  const refused = await busy.request('/user', { from });
   const wait = Number(refused.headers['retry-after']);
-  const counted = (await windowsOf(small, from))['cpu'] ?? 0;
+  const counted = (await windowsOf(busy, from))['cpu'] ?? 0;
   await sleep(wait * 1000);
-  const admitted = await small.request('/user', { from });
+  const admitted = await busy.request('/user', { from });
 
   assert.deepEqual(
     [...answers, quick].map(({ status }) => status),
@@ -461,8 +479,8 @@ test('GraphQL has less of the time, and REST goes on when that is used up', asyn
   const from = newCaller();
   for (const seconds of [0.2, 0.9]) await work('/graphql', seconds, { ...graphql('{ a }'), from });
 
-  const refused = await small.request('/graphql', { ...graphql('{ a }'), from });
-  const rest = await small.request('/user', { from });
+  const refused = await busy.request('/graphql', { ...graphql('{ a }'), from });
+  const rest = await busy.request('/user', { from });
 
   isSecondary(refused);
   assert.equal(rest.status, 200);
@@ -472,15 +490,15 @@ test('content has a limit per minute and one per hour, for all endpoints togethe
   const from = newCaller();
   const post = { method: 'POST', from };
   const first: number[] = [];
-  for (const repo of ['a', 'b', 'c', 'd']) first.push((await small.request(`/repos/o/${repo}/issues`, post)).status);
-  const reading = await small.request('/repos/o/a/issues', { from });
-  const refused = await small.request('/rare', post);
+  for (const repo of ['a', 'b', 'c', 'd']) first.push((await quiet.request(`/repos/o/${repo}/issues`, post)).status);
+  const reading = await quiet.request('/repos/o/a/issues', { from });
+  const refused = await quiet.request('/rare', post);
   await sleep(Number(refused.headers['retry-after']) * 1000);
   const second: number[] = [];
   for (const path of ['/rare', '/repos/o/a/issues', '/repos/o/b/issues']) {
-    second.push((await small.request(path, post)).status);
+    second.push((await quiet.request(path, post)).status);
   }
-  const forHour = await small.request('/repos/o/a/issues', post);
+  const forHour = await quiet.request('/repos/o/a/issues', post);
 
   assert.deepEqual(first, [200, 200, 200, 403]);
   assert.equal(reading.status, 200);
@@ -493,8 +511,8 @@ test('an endpoint may have a lower limit of content of its own', async () => {
   const from = newCaller();
   const post = { method: 'POST', from };
 
-  const rare = [await small.request('/rare', post), await small.request('/rare', post)];
-  const rarer = [await small.request('/rarer', post), await small.request('/rarer', post)];
+  const rare = [await quiet.request('/rare', post), await quiet.request('/rare', post)];
+  const rarer = [await quiet.request('/rarer', post), await quiet.request('/rarer', post)];
 
   assert.deepEqual(
     [...rare, ...rarer].map(({ status }) => status),

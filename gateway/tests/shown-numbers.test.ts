@@ -45,10 +45,10 @@ const settings: Settings = {
     installations: { one: {} },
     repositories: { r: {} },
     tokens: [
-      { sha256: sha256('personal'), kind: 'personal', user: 'ada' },
-      { sha256: sha256('enterprise-app'), kind: 'app-user', user: 'ada', app: 'app' },
-      { sha256: sha256('installation'), kind: 'installation', installation: 'one' },
-      { sha256: sha256('workflow'), kind: 'workflow', repository: 'r' },
+      { sha256: sha256('personal'), user: 'ada' },
+      { sha256: sha256('enterprise-app'), user: 'ada', app: 'app' },
+      { sha256: sha256('installation'), installation: 'one' },
+      { sha256: sha256('workflow'), repository: 'r' },
     ],
   },
 };

@@ -10,7 +10,7 @@ import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
 
 const identities = {
   users: { alice: {} },
-  tokens: [{ sha256: sha256('token-of-alice'), kind: 'personal', user: 'alice' }],
+  tokens: [{ sha256: sha256('token-of-alice'), user: 'alice' }],
 } as const;
 
 test('an upstream is all that a gateway needs', async () => {
@@ -115,7 +115,7 @@ test('SIGHUP takes in tokens, and takes them away', async () => {
   await using upstream = await TestUpstream.start();
   const settings = { upstream: upstream.url, identities };
   await using gateway = await TestGateway.start(settings);
-  const tokens = [{ sha256: sha256('another-token'), kind: 'personal', user: 'alice' }] as const;
+  const tokens = [{ sha256: sha256('another-token'), user: 'alice' }] as const;
 
   await gateway.reload({ ...settings, identities: { ...identities, tokens } });
   const old = await gateway.request('/user', { token: 'token-of-alice' });
@@ -144,7 +144,7 @@ test('SIGHUP with another upstream sends new requests there, and lets old ones e
 const bad = [
   ['lissen: 1', ['lissen: unknown key']],
   ['limits: [', ['']],
-  ['introspection: { url: "http://127.0.0.1:1/", kind: introspection, authorizationFile: /nowhere }', ['no such file']],
+  ['introspection: { url: "http://127.0.0.1:1/", authorizationFile: /nowhere }', ['no such file']],
 ] as const;
 for (const [line, expected] of bad) {
   test(`SIGHUP with a bad file leaves the old one in force and says why: ${line}`, async () => {

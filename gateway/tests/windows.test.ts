@@ -23,7 +23,7 @@ async function startWithWindows(windowSeconds: number): Promise<TestGateway> {
     upstream: upstream.url,
     limits: { anonymous: 3 },
     categories: { core: { windowSeconds }, search: { limit: 1, windowSeconds } },
-    secondary: { restPoints: { limit: 10, windowSeconds }, contentPerMinute: { limit: 1, windowSeconds } },
+    secondary: { restPoints: { limit: 10 }, contentPerMinute: { limit: 1 }, windowSeconds },
   });
   after(async () => await started[Symbol.asyncDispose]());
   return started;

@@ -12,8 +12,8 @@ import { askCaller, askLimited } from '../admin/client.ts';
 const identities: Settings['identities'] = {
   users: { alice: {}, bob: {} },
   tokens: [
-    { sha256: sha256('of-alice'), kind: 'personal', user: 'alice' },
-    { sha256: sha256('of-bob'), kind: 'personal', user: 'bob' },
+    { sha256: sha256('of-alice'), user: 'alice' },
+    { sha256: sha256('of-bob'), user: 'bob' },
   ],
 };
 

@@ -11,13 +11,17 @@ import { TestRedis } from './test-redis.ts';
 /** One server of several that know each other, on a port of the loopback interface. */
 export type Member = Readonly<{ port: number; redis: TestRedis }>;
 
-/** Returns a server's answer to one command. */
+const ANSWER_TIMEOUT_MS = 10_000;
+
+/** Returns a server's answer to one command. One that is stopped, or starts, may never give it. */
 export async function ask(port: number, ...command: readonly string[]): Promise<unknown> {
-  const client = createClient({ socket: { host: '127.0.0.1', port, reconnectStrategy: false } });
+  const client = createClient({
+    socket: { host: '127.0.0.1', port, reconnectStrategy: false, connectTimeout: ANSWER_TIMEOUT_MS },
+  });
   client.on('error', () => undefined);
   await client.connect();
   try {
-    return await client.sendCommand(command);
+    return await client.sendCommand(command, { timeout: ANSWER_TIMEOUT_MS });
   } finally {
     client.destroy();
   }

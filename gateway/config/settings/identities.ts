@@ -1,7 +1,7 @@
 import { MAX_LIMIT } from '@gantry/limiter/rules.ts';
 import { type Static, Type } from 'typebox';
 
-import { byId, closed, count, entry, list, patterned, text, upTo } from './values.ts';
+import { byId, closed, count, entry, list, patterned, upTo } from './values.ts';
 
 const sha256 = (what: string) =>
   patterned('^[0-9a-fA-F]{64}$', '64 hexadecimal digits', { description: `SHA-256 of ${what}, in hexadecimal` });
@@ -40,16 +40,13 @@ const Repository = Type.Object(
   entry,
 );
 
-const TOKEN_KINDS = ['personal', 'app-user', 'oauth-user', 'installation', 'workflow'] as const;
-
 const Token = Type.Object(
   {
     sha256: sha256('the token'),
-    kind: Type.Enum([...TOKEN_KINDS], { description: TOKEN_KINDS.join(', ') }),
-    user: Type.Optional(Type.String({ description: 'id of the user: personal, app-user, oauth-user' })),
-    app: Type.Optional(Type.String({ description: 'id of the app: app-user, oauth-user' })),
-    installation: Type.Optional(Type.String({ description: 'id of the installation: installation' })),
-    repository: Type.Optional(Type.String({ description: 'id of the repository: workflow' })),
+    user: Type.Optional(Type.String({ description: 'id of the user that owns the token' })),
+    app: Type.Optional(Type.String({ description: 'beside user: id of the app that acts for the user' })),
+    installation: Type.Optional(Type.String({ description: 'id of the app installation that owns the token' })),
+    repository: Type.Optional(Type.String({ description: 'id of the repository whose workflow owns the token' })),
   },
   closed,
 );
@@ -109,13 +106,11 @@ export const Override = Type.Object(
 export const Introspection = Type.Object(
   {
     url: patterned('^https?://', 'http://… or https://…', { description: 'where to ask' }),
-    kind: Type.Enum(['userinfo', 'introspection'], {
-      default: 'userinfo',
-      description: "userinfo: GET with the caller's own credential; introspection: POST token=… as in RFC 7662",
-    }),
-    idField: text('userinfo: the field of the answer that is the id of the user', 'id'),
     authorizationFile: Type.Optional(
-      Type.String({ description: 'introspection: file with the Authorization header of the gateway' }),
+      Type.String({
+        description:
+          "file with the Authorization header of the gateway, which then asks by POST token=… as in RFC 7662; default: GET with the caller's own credential",
+      }),
     ),
     timeoutMs: count('the longest wait', 2000, 1),
     cacheSeconds: count('how long a known token is not asked again; an unknown one at most 10', 60, 1),

@@ -74,21 +74,21 @@ export const Secondary = Type.Object(
       { limit: orOff(MAX_CONCURRENT, 'requests of a caller under way at once', 100) },
       { ...closed, default: {}, description: 'REST and GraphQL together' },
     ),
-    restPoints: quota('points for each REST endpoint', 900, 60),
-    graphqlPoints: quota('points for GraphQL', 2000, 60),
+    restPoints: quota('points for each REST endpoint', 900),
+    graphqlPoints: quota('points for GraphQL', 2000),
     cpu: Type.Object(
       {
         totalSeconds: orOff(MAX_CPU_SECONDS, "seconds of the upstream's time in a window", 90),
         graphqlSeconds: orOff(MAX_CPU_SECONDS, 'of these for GraphQL', 60),
-        windowSeconds: windowOf(60),
       },
       { ...closed, default: {}, description: 'CPU time, estimated by the time of response' },
     ),
-    contentPerMinute: quota('requests that create content', 80, 60),
+    contentPerMinute: quota('requests that create content', 80),
     contentPerHour: Type.Object(
       { limit: orOff(MAX_LIMIT, 'how much fits into an hour', 500) },
       { ...closed, default: {}, description: 'requests that create content' },
     ),
+    windowSeconds: windowOf(60, 'length of the windows of restPoints, graphqlPoints, cpu and contentPerMinute'),
     window: windowForm,
     graphqlCost: Type.Enum(['request', 'operation'], {
       default: 'request',

@@ -40,17 +40,15 @@ export const upTo = (maximum: number, description: string, initial: number, mini
 /** A secondary limit: these may be off. */
 export const orOff = (maximum: number, description: string, initial: number) =>
   Type.Union([Type.Integer({ minimum: 0, maximum }), Type.Literal('off')], { default: initial, description });
-export const windowOf = (initial: number) => upTo(MAX_WINDOW_SECONDS, 'length of the window', initial, 1);
+export const windowOf = (initial: number, description = 'length of the window') =>
+  upTo(MAX_WINDOW_SECONDS, description, initial, 1);
 export const windowForm = Type.Enum([...WINDOW_FORMS], {
   default: 'fixed',
   description: 'fixed, or sliding: never more than the limit within the length of the window',
 });
-export const quota = (description: string, limit: number, windowSeconds: number) =>
+export const quota = (description: string, limit: number) =>
   Type.Object(
-    {
-      limit: orOff(MAX_LIMIT, 'how much fits into a window', limit),
-      windowSeconds: windowOf(windowSeconds),
-    },
+    { limit: orOff(MAX_LIMIT, 'how much fits into a window', limit) },
     { ...closed, default: {}, description },
   );
 

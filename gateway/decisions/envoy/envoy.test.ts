@@ -107,7 +107,7 @@ suite("Envoy's rate limit service", () => {
   let port: number;
 
   before(async () => {
-    const token = { kind: 'personal', user: 'ada', sha256: sha256('token-of-ada') } as const;
+    const token = { user: 'ada', sha256: sha256('token-of-ada') } as const;
     gateway = await TestGateway.start({
       upstream: 'http://127.0.0.1:9',
       trustProxy: ['127.0.0.1'],

@@ -3,12 +3,12 @@ import type { TLSSocket } from 'node:tls';
 
 import type { ShownStatus } from '@gantry/limiter/types.ts';
 
-import type { Policy } from '../../policy.ts';
 import { peerOf } from '../connections/peer.ts';
 import type { Exchange } from '../exchange.ts';
 import { exposeLimits, isOwnCors } from './cors.ts';
 import { fateOf, HOP_BY_HOP } from './header-fates.ts';
 
+/** The fields of draft-ietf-httpapi-ratelimit-headers; the upstream's would contradict the gateway's limits. */
 const IETF_HEADERS = new Set(['ratelimit', 'ratelimit-policy']);
 const NOT_IN_TRAILERS = new Set(['content-length', 'retry-after']);
 
@@ -68,7 +68,7 @@ export function responseHeaders(
     if (typeof value === 'string') passed.push(name, value);
     else for (const each of value) passed.push(name, each);
   }
-  if (shown !== undefined) pushRateHeaders(passed, shown, policy);
+  if (shown !== undefined) pushRateHeaders(passed, shown);
   exposeLimits(passed, headers, exchange);
   return passed;
 }
@@ -88,19 +88,8 @@ export function responseTrailers(trailers: IncomingHttpHeaders): Record<string, 
   return passed;
 }
 
-/** The fields of draft-ietf-httpapi-ratelimit-headers: the quota and its window; what is left of it and for how long. */
-export function pushIetfHeaders(
-  headers: string[],
-  { limit, remaining, reset, resource, windowSeconds }: ShownStatus,
-): void {
-  const left = Math.max(0, reset - Math.floor(Date.now() / 1000));
-  headers.push('ratelimit-policy', `"${resource}";q=${limit};w=${windowSeconds}`);
-  headers.push('ratelimit', `"${resource}";r=${remaining};t=${left}`);
-}
-
 /** Appends the headers of `headersOf` (limiter) to a list. */
-export function pushRateHeaders(headers: string[], shown: ShownStatus, policy: Policy): void {
-  if (policy.config.refusal.ietfHeaders) pushIetfHeaders(headers, shown);
+export function pushRateHeaders(headers: string[], shown: ShownStatus): void {
   headers.push(
     'x-ratelimit-limit',
     String(shown.limit),

@@ -16,7 +16,7 @@ const upstream = await TestUpstream.start();
 const gateway = await TestGateway.start({
   upstream: upstream.url,
   limits: { anonymous: 1000 },
-  secondary: { graphqlCost: 'operation', graphqlPoints: { limit: 12, windowSeconds: 3600 } },
+  secondary: { graphqlCost: 'operation', graphqlPoints: { limit: 12 }, windowSeconds: 3600 },
 });
 after(async () => {
   await gateway[Symbol.asyncDispose]();

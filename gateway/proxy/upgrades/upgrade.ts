@@ -134,13 +134,13 @@ class EarlyBytes {
   }
 }
 
-function switchingHead(incoming: IncomingMessage, { decision, shown = decision, policy }: Exchange): string {
+function switchingHead(incoming: IncomingMessage, { decision, shown = decision }: Exchange): string {
   const headers: string[] = [];
   for (let at = 0; at < incoming.rawHeaders.length; at += 2) {
     const name = incoming.rawHeaders[at]!;
     if (!isAboutLimits(name.toLowerCase())) headers.push(name, incoming.rawHeaders[at + 1]!);
   }
-  if (shown !== undefined) pushRateHeaders(headers, shown, policy);
+  if (shown !== undefined) pushRateHeaders(headers, shown);
   let head = `HTTP/1.1 101 ${incoming.statusMessage ?? 'Switching Protocols'}\r\n`;
   for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`;
   return `${head}\r\n`;
