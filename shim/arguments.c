@@ -22,6 +22,10 @@ enum name {
   PLACE_OVERLAY,
   PLACE_SUBPATH,
   PLACE_TARGET,
+  PLACE_MAPPED,
+  MAPPED_ROOT,
+  MAPPED,
+  USERNS_OF,
   GIVEN,
   LOG,
   SIZE,
@@ -54,6 +58,10 @@ static const struct option names[] = {{"id", 1, 0, ID},
                                       {"place-overlay", 1, 0, PLACE_OVERLAY},
                                       {"place-subpath", 1, 0, PLACE_SUBPATH},
                                       {"place-target", 1, 0, PLACE_TARGET},
+                                      {"place-mapped", 0, 0, PLACE_MAPPED},
+                                      {"mapped-root", 1, 0, MAPPED_ROOT},
+                                      {"mapped", 1, 0, MAPPED},
+                                      {"userns-of", 1, 0, USERNS_OF},
                                       {"files-target", 1, 0, GIVEN},
                                       {"log", 1, 0, LOG},
                                       {"log-max-size", 1, 0, SIZE},
@@ -131,6 +139,20 @@ static void take(enum name name, const char *value) {
     break;
   case PLACE_TARGET:
     last_place(false)->target = value;
+    break;
+  case PLACE_MAPPED:
+    last_place(false)->mapped = true;
+    break;
+  case MAPPED_ROOT:
+    options.mapped_root = value;
+    break;
+  case MAPPED:
+    options.mapped = realloc(options.mapped, (options.mapped_count + 1) * sizeof *options.mapped);
+    if (options.mapped == NULL) exit(2);
+    options.mapped[options.mapped_count++] = value;
+    break;
+  case USERNS_OF:
+    options.userns_of = value;
     break;
   case LOG:
     options.log_path = value;

@@ -40,13 +40,20 @@ static bool may_leave(void) {
 }
 
 int main(int argc, char **argv) {
+  bool makes = argc > 2 && strcmp(argv[1], "--make-namespaces") == 0;
+  if (makes) return make_namespaces(argc - 2, argv + 2);
   parse_arguments(argc, argv);
   take_descriptors();
   umask(077);
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) fail("become the subreaper");
   spare_from_oom();
+  take_user_namespace();
   enter_own_mounts();
+  map_folders();
+  mount_root();
   mount_places();
+  unmap_folders();
+  show_mapped_root();
   mount_files();
   borrow_memory();
   if (chdir(options.directory) < 0) fail("enter the directory");

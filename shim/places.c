@@ -40,14 +40,17 @@ static bool make_target(const char *target, bool is_folder) {
 
 static void mount_place(const struct place *place) {
   char found_at[40];
-  if (place->overlay != NULL && mount("overlay", place->source, "overlay", MS_RDONLY, place->overlay) < 0)
-    fail("mount an image");
+  if (place->overlay != NULL) mount_overlay_as_mapped(place->source, MS_RDONLY, place->overlay);
   AUTO_CLOSE int found = open_inside(place->source, place->subpath);
   struct stat status;
   if (found < 0 && (errno == ENOENT || errno == ENOTDIR)) fail_missing(place->subpath);
   if (found < 0 || fstat(found, &status) < 0) fail("find the subpath of a mount");
   if (!make_target(place->target, S_ISDIR(status.st_mode))) fail("make the place of a mount");
   snprintf(found_at, sizeof found_at, "/proc/self/fd/%d", found);
+  if (place->mapped) {
+    if (!mount_mapped(found_at, place->target)) fail("map the owners of a volume");
+    return;
+  }
   if (mount(found_at, place->target, NULL, MS_BIND | MS_REC, NULL) < 0) fail("mount a subpath");
 }
 

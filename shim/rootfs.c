@@ -8,8 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+// From <linux/mount.h>, which musl does not have.
+#ifndef OPEN_TREE_CLONE
+#define OPEN_TREE_CLONE 1
+#define OPEN_TREE_CLOEXEC O_CLOEXEC
+#define MOVE_MOUNT_F_EMPTY_PATH 4
+#endif
+#ifndef SYS_open_tree
+#define SYS_open_tree 428
+#define SYS_move_mount 429
+#endif
 
 static void close_file(FILE **file) {
   if (*file != NULL) fclose(*file);
@@ -50,7 +62,8 @@ static bool drop_other_roots(void) {
     if (sscanf(line, "%*s %*s %*s %*s %4095s %*s %63s", path, optional) != 2) continue;
     unescape(path);
     if (strncmp(path, folder, length) != 0 || path[length] != '/' || strcmp(optional, "-") != 0) continue;
-    if (strcmp(path, target) == 0)
+    // One of the daemon's that is not mapped is no use to a container with a map.
+    if (strcmp(path, target) == 0 && options.mapped_root == NULL)
       is_mounted = true;
     else
       umount2(path, MNT_DETACH);
@@ -88,6 +101,9 @@ static void leave_chroot(void) {
   if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0) fail("drop the outer root");
 }
 
+static bool root_is_mounted;
+static int held_root = -1;
+
 // The root file system is mounted in a mount namespace of our own: when the container and we are gone, the kernel
 // drops it. The clone keeps the propagation of the host's mounts, so that shared binds work; the daemon has made its
 // data folder private, so that this mount does not show on the host.
@@ -95,10 +111,36 @@ void enter_own_mounts(void) {
   if (options.rootfs_target == NULL) return;
   if (unshare(CLONE_NEWNS) < 0) fail("unshare mounts");
   leave_chroot();
-  if (drop_other_roots()) return;
+  root_is_mounted = drop_other_roots();
+}
+
+void mount_root(void) {
+  if (options.rootfs_target == NULL || root_is_mounted) return;
   // Relative lower folders keep the options below the kernel's limit of one page.
   if (chdir(options.rootfs_base) < 0) fail("enter the layers");
-  if (mount("overlay", options.rootfs_target, "overlay", 0, options.rootfs_options) < 0) fail("mount the root");
+  mount_overlay_as_mapped(options.rootfs_target, 0, options.rootfs_options);
+  if (options.mapped_root == NULL) return;
+  held_root = (int)syscall(SYS_open_tree, AT_FDCWD, options.rootfs_target, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  if (held_root < 0 || umount2(options.rootfs_target, MNT_DETACH) < 0) fail("hold the root");
+}
+
+// The runtime enters the root as the container's user, who may not pass through the folders of the host. So the folder
+// of all containers is covered by one that has this root alone, in our namespace. It hides the layers as well.
+void show_mapped_root(void) {
+  char folder[PATH_MAX];
+  if (held_root < 0) return;
+  snprintf(folder, sizeof folder, "%s", options.rootfs_target);
+  char *own = strrchr(folder, '/');
+  *own = 0;
+  char *all = strrchr(folder, '/');
+  *all = 0;
+  if (mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0711,size=64k") < 0) fail("cover the layers");
+  *all = '/';
+  if (mkdir(folder, 0711) < 0 || chmod(folder, 0711) < 0) fail("make the folder of the root");
+  *own = '/';
+  if (mkdir(folder, 0711) < 0) fail("make the place of the root");
+  if (syscall(SYS_move_mount, held_root, "", AT_FDCWD, folder, MOVE_MOUNT_F_EMPTY_PATH) < 0) fail("show the root");
+  close(held_root);
 }
 
 // Secrets and configs are written by the daemon, through /proc, into a memory file system of our namespace: no file of

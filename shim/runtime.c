@@ -62,7 +62,7 @@ pid_t spawn_runtime(const struct runtime_call *call) {
   default_signals();
   restore_oom_score(call->oom_score);
   umask(022); // the runtime makes files of the container
-  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  int null = open_null();
   for (enum stream stream = STDIN; stream <= STDERR; stream++) {
     int end = call->ends[stream] >= 0 ? call->ends[stream] : null;
     if (dup2(end, (int)stream) < 0) _exit(127);

@@ -13,7 +13,8 @@
 #define OPEN_TREE_CLONE 1
 #define MOVE_MOUNT_F_EMPTY_PATH 4
 
-#define TREE_FD 5
+// Above USERNS_FD, which the runtime reads later.
+#define TREE_FD 6
 
 // A mount of another namespace cannot be bound into ours, but a clone that was made over there can be moved. Entering
 // it changes the root folder, in a chroot to another one: a child enters, and shares only its descriptors with us.
@@ -24,7 +25,9 @@ static void fetch_memory(void) {
   if (there < 0 || setns(there, CLONE_NEWNS) < 0) _exit(1);
   close(there);
   long tree = syscall(SYS_open_tree, AT_FDCWD, "/dev/shm", OPEN_TREE_CLONE | AT_SYMLINK_NOFOLLOW);
-  _exit(tree >= 0 && dup2((int)tree, TREE_FD) == TREE_FD ? 0 : 1);
+  if (tree < 0 || dup2((int)tree, TREE_FD) != TREE_FD) _exit(1);
+  if (tree != TREE_FD) close((int)tree);
+  _exit(0);
 }
 
 // Puts the /dev/shm of a running container's process at `memory_target`, for the runtime to bind.

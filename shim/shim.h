@@ -12,6 +12,7 @@
 #define PROTOCOL_VERSION 1
 #define NETNS_FD 3
 #define CONTROL_FD 4            // the daemon's first control connection is inherited
+#define USERNS_FD 5             // the container's user namespace, if it has one
 #define CHUNK (64 * 1024)       // bytes that are read from the container at once
 #define PIPE_BYTES (256 * 1024) // fewer switches between the container and us
 #define FLOOD_BYTES (32 * 1024) // this much within FLOOD_NS is a flood: then small pieces are read together
@@ -32,6 +33,7 @@ enum phase { WAITING, STARTING, RUNNING, DRAINING, EXITED, FAILED };
 // A mount that the runtime then finds at `target`: a path inside of `source`, on which `overlay` is mounted before, if any.
 struct place {
   const char *source, *overlay, *subpath, *target;
+  bool mapped; // its owners are ids of the container
 };
 
 struct options {
@@ -40,6 +42,9 @@ struct options {
   const char *exec_container; // not NULL: the process of an exec
   const char *exec_oom_score;
   const char *rootfs_base, *rootfs_options, *rootfs_target;
+  const char *mapped_root, *userns_of; // "uid:gid" on the host of the container's root; a process whose namespace is shared
+  const char **mapped;                 // folders that are mapped while the root is mounted
+  size_t mapped_count;
   const char *memory_of, *memory_target; // a process whose /dev/shm is shared
   struct place *places;
   size_t place_count;
@@ -71,7 +76,19 @@ void fail_missing(const char *path) __attribute__((noreturn)); // a client's pat
 
 // rootfs.c
 void enter_own_mounts(void);
+void mount_root(void);
+void show_mapped_root(void);
 void mount_files(void);
+
+// user-namespace.c
+int make_namespaces(int count, char **words);
+void take_user_namespace(void);
+void map_folders(void);
+void unmap_folders(void);
+int open_mapped(const char *source, bool recursive);
+bool mount_mapped(const char *source, const char *target);
+void mount_overlay_as_mapped(const char *target, unsigned long flags, const char *text);
+int open_null(void);
 
 // places.c
 void mount_places(void);

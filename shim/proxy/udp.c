@@ -30,9 +30,7 @@ static int count;
 static char bytes[DATAGRAM_BYTES];
 
 static bool is_of(const struct flow *one, const struct server *server, const struct sockaddr_in6 *client) {
-  return one->server == server && one->client.sin6_port == client->sin6_port &&
-         one->client.sin6_scope_id == client->sin6_scope_id &&
-         memcmp(&one->client.sin6_addr, &client->sin6_addr, sizeof client->sin6_addr) == 0;
+  return one->server == server && memcmp(&one->client, client, sizeof *client) == 0;
 }
 
 static void put_first(struct flow **place) {
@@ -88,7 +86,7 @@ refused:
 static void ask(struct watch *watch, uint32_t events) {
   (void)events;
   struct server *server = (struct server *)watch;
-  struct sockaddr_in6 client;
+  struct sockaddr_in6 client = {0}; // that of IPv4 is shorter
   socklen_t size = sizeof client;
   ssize_t length = recvfrom(server->fd, bytes, sizeof bytes, MSG_DONTWAIT, (struct sockaddr *)&client, &size);
   if (length < 0) return;
