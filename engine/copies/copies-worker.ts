@@ -11,6 +11,7 @@ import { decompressed } from '../layers/threads/compression.ts';
 import { OutgoingChunks } from '../layers/threads/outgoing-chunks.ts';
 import { Slices } from '../lib/concurrency/slices.ts';
 import { EngineError } from '../lib/errors.ts';
+import { listInSteps } from './list.ts';
 import type { Failure, FromWorker, PlaceOptions, Results, ToWorker, Work, WorkerData } from './messages.ts';
 import { Placer } from './place.ts';
 import { findSourcesInSteps } from './transfer/sources.ts';
@@ -91,6 +92,8 @@ async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> 
       closeSync(held);
       return stat;
     }
+    case 'list':
+      return await runInPauses(listInSteps(viewOf(work.view), work.path), async () => await pause(id));
     case 'findSources': {
       using view = new View(mounts, { root: work.root, mounts: [], readOnly: 'everything' });
       return await runInPauses(findSourcesInSteps(viewTree(view), work.wanted), async () => await pause(id));
@@ -129,14 +132,16 @@ async function sendPacked(view: View, path: string | undefined, chunks: Outgoing
   const found = path === undefined ? undefined : view.look(path);
   try {
     const name = found === undefined ? undefined : Buffer.from(found.stat.name).toString('latin1');
-    for (const chunk of pack({ held: found?.held ?? view.root, name }, () => chunks.fresh())) await chunks.send(chunk);
+    const how = { owners: view.owners?.toInside, attribute: view.owners?.attributeToInside };
+    for (const chunk of pack({ held: found?.held ?? view.root, name }, () => chunks.fresh(), how))
+      await chunks.send(chunk);
   } finally {
     if (found !== undefined) closeSync(found.held);
   }
 }
 
 async function placeArchive(view: View, options: PlaceOptions, archive: ArrivingStream, pause: Pause): Promise<void> {
-  using placer = new Placer(view.root, options);
+  using placer = new Placer(view, options);
   const reader = new TarReader(placer, PLACE_LIMITS);
   for await (const chunk of decompressed(archive)) {
     reader.push(chunk);

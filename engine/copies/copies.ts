@@ -7,6 +7,7 @@ import type { Background } from '../lib/concurrency/background.ts';
 import { EngineError } from '../lib/errors.ts';
 import type {
   Failure,
+  Folder,
   FromWorker,
   PathStat,
   PlaceOptions,
@@ -111,6 +112,12 @@ export class OpenView implements AsyncDisposable {
 
   async stat(path: string): Promise<PathStat> {
     return (await this.#thread.perform({ kind: 'stat', view: this.#view, path })) as PathStat;
+  }
+
+  /** Entries of a folder, at most 10,000; `signal` ends it early. Throws `invalid` for anything but a folder. */
+  async list(path: string, signal: AbortSignal): Promise<Folder> {
+    signal.throwIfAborted();
+    return (await this.#thread.perform({ kind: 'list', view: this.#view, path }, { signal })) as Folder;
   }
 
   /** A path as an archive, or the whole root; `signal` ends it early, and then it throws. */

@@ -1,3 +1,4 @@
+import type { IdMap } from '../host/users/id-map.ts';
 import type { ErrorKind } from '../lib/errors.ts';
 import type { SourceFound, SourcesWanted } from './transfer/sources.ts';
 import type { Transfer } from './transfer/transfer.ts';
@@ -10,6 +11,8 @@ export type ViewRequest = Readonly<{
   /** Where its root is mounted, for this process. */
   root: string;
   mounts: readonly ViewMount[];
+  /** The map of a container that runs with one: its root has owners of the host. */
+  idMap?: IdMap | undefined;
   /** The read-only part: nothing, everything outside of mounts, or everything. Mount points are created in any case. */
   readOnly: 'nothing' | 'root' | 'everything';
 }>;
@@ -24,6 +27,21 @@ export type PathStat = Readonly<{
   /** The final target of a link, seen from inside; empty for anything but a link. */
   linkTarget: string;
 }>;
+
+/** An entry of a folder. */
+export type FolderEntry = Readonly<{
+  name: string;
+  /** The kernel's mode with its type bits. */
+  mode: number;
+  sizeBytes: number;
+  mtimeNs: bigint;
+  uid: number;
+  gid: number;
+  /** The text of a link; empty for anything else. */
+  target: string;
+}>;
+/** `isComplete` is false where a folder has more entries than are listed. */
+export type Folder = Readonly<{ path: string; entries: readonly FolderEntry[]; isComplete: boolean }>;
 
 export type PlaceOptions = Readonly<{
   path: string;
@@ -41,6 +59,8 @@ export type Work =
   | { kind: 'open'; view: ViewRequest }
   | { kind: 'close'; view: number }
   | { kind: 'stat'; view: number; path: string }
+  /** The entries of a folder. */
+  | { kind: 'list'; view: number; path: string }
   /** A path of a view as an archive; the whole root without its own entry where there is no path. */
   | { kind: 'pack'; view: number; path: string | undefined }
   /** The files of the sources of a COPY in a root. */
@@ -59,6 +79,7 @@ export type Results = {
   open: number;
   close: undefined;
   stat: PathStat;
+  list: Folder;
   findSources: SourceFound[];
   transfer: undefined;
   makeFolder: undefined;

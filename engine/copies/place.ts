@@ -8,11 +8,13 @@ import { makeNode, setXattrs, TYPE } from '../layers/tar/node-attributes.ts';
 import { badArchive, type TarEntry } from '../layers/tar/tar-header.ts';
 import type { TarSink } from '../layers/tar/tar-reader.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
+import type { MappedOwners } from './mapped-owners.ts';
 import type { PlaceOptions } from './messages.ts';
 import { innerPathOf } from './paths.ts';
 import { removeAt, removeFileAt } from './remove-held.ts';
 
 type Parts = readonly BytePath[];
+type Owner = Readonly<{ uid: number; gid: number }>;
 
 /**
  * Puts the entries of an archive into a folder of a container.
@@ -22,6 +24,7 @@ type Parts = readonly BytePath[];
  */
 export class Placer implements TarSink, Disposable {
   readonly #root: number;
+  readonly #owners: MappedOwners | undefined;
   readonly #place: Parts;
   readonly #options: PlaceOptions;
   /** Times of folders, set after everything in them is written. */
@@ -31,8 +34,9 @@ export class Placer implements TarSink, Disposable {
   #file: EntryFile | undefined;
 
   /** Throws `invalid` for anything but a folder, and `forbidden` for a read-only one. */
-  constructor(root: number, options: PlaceOptions) {
+  constructor({ root, owners }: Readonly<{ root: number; owners?: MappedOwners | undefined }>, options: PlaceOptions) {
     this.#root = root;
+    this.#owners = owners;
     this.#options = options;
     this.#place = innerPathOf(options.path).parts;
     const held = holdInRoot(root, this.#place.join('/'));
@@ -49,7 +53,10 @@ export class Placer implements TarSink, Disposable {
     const name = parts.at(-1);
     if (name === undefined) return; // the folder itself keeps its attributes
     try {
-      this.#add(entry, this.#folder(parts.slice(0, -1)), name, parts);
+      this.#write(() => {
+        const folder = this.#folder(parts.slice(0, -1));
+        this.#add(this.#withAttributesOutside(entry, folder), folder, name, parts);
+      });
     } catch (error) {
       throw explainEntryError(error, entry);
     }
@@ -63,7 +70,7 @@ export class Placer implements TarSink, Disposable {
     const file = this.#file;
     this.#file = undefined;
     try {
-      file?.finish();
+      if (file !== undefined) this.#write(() => file.finish());
     } catch (error) {
       throw explainEntryError(error, file!.entry);
     }
@@ -111,14 +118,14 @@ export class Placer implements TarSink, Disposable {
   #make(entry: TarEntry, folder: number, name: BytePath, parts: Parts): void {
     switch (entry.type) {
       case 'file':
-        this.#file = new EntryFile(entry, folder, name, this.#ownerOf(entry));
+        this.#file = new EntryFile(entry, folder, name, this.#ownerOf(entry, folder));
         return;
       case 'directory':
         mkdirAt(folder, name, 0o700);
         this.#finishFolder(entry, folder, name, parts);
         return;
       case 'symlink':
-        makeSymlink(entry, folder, name, this.#ownerOf(entry));
+        makeSymlink(entry, folder, name, this.#ownerOf(entry, folder));
         return;
       case 'link':
         this.#link(entry, folder, name);
@@ -141,7 +148,7 @@ export class Placer implements TarSink, Disposable {
   #setAttributes(entry: TarEntry, folder: number, name: BytePath): void {
     const held = holdAt(folder, name);
     try {
-      setOwnerAndMode(held, { ...this.#ownerOf(entry), mode: entry.mode });
+      setOwnerAndMode(held, { ...this.#ownerOf(entry, folder), mode: entry.mode });
     } finally {
       closeSync(held);
     }
@@ -180,7 +187,7 @@ export class Placer implements TarSink, Disposable {
       mkdirAt(above, parts.at(-1)!, 0o755);
       const made = holdAt(above, parts.at(-1)!);
       try {
-        setOwnerAndMode(made, { uid: 0, gid: 0, mode: 0o755 });
+        setOwnerAndMode(made, { ...this.#outside({ uid: 0, gid: 0 }, above), mode: 0o755 });
       } finally {
         closeSync(made);
       }
@@ -198,8 +205,21 @@ export class Placer implements TarSink, Disposable {
     throw new EngineError('invalid', `cannot overwrite ${old} ${path} with ${next} ${quotePath(place)}`);
   }
 
-  #ownerOf({ uid, gid }: TarEntry): { uid: number; gid: number } {
-    return this.#options.owner ?? { uid, gid };
+  #ownerOf({ uid, gid }: TarEntry, folder: number): Owner {
+    return this.#outside(this.#options.owner ?? { uid, gid }, folder);
+  }
+
+  #outside(owner: Owner, folder: number): Owner {
+    return this.#owners?.toOutside(folder, owner) ?? owner;
+  }
+
+  #withAttributesOutside(entry: TarEntry, folder: number): TarEntry {
+    if (this.#owners === undefined) return entry;
+    return { ...entry, xattrs: this.#owners.attributesToOutside(folder, entry.xattrs) };
+  }
+
+  #write<T>(work: () => T): T {
+    return this.#owners === undefined ? work() : this.#owners.write(work);
   }
 
   #forgetTimesBelow(parts: Parts): void {

@@ -5,6 +5,7 @@ import { chmodAt, createFileAt, holdInRoot, mkdirAt, type BytePath } from '../ho
 import { linksBelow, resolveLinks } from '../host/files/resolve-links.ts';
 import { attachMount, cloneMount, restrictMount, type ThreadMounts } from '../host/mounts/mount-tree.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
+import { MappedOwners } from './mapped-owners.ts';
 import type { PathStat, ViewMount, ViewRequest } from './messages.ts';
 import { innerPathOf, type InnerPath } from './paths.ts';
 
@@ -17,14 +18,21 @@ const TYPE = { mask: 0o170000, directory: 0o040000, symlink: 0o120000 } as const
 export class View implements Disposable {
   readonly #root: number;
   readonly #held: DisposableStack;
+  /** Undefined where its owners are those of the container. */
+  readonly owners: MappedOwners | undefined;
 
   /** To be called in the namespace of the thread. */
-  constructor(mounts: ThreadMounts, { root, mounts: shown, readOnly }: ViewRequest) {
+  constructor(mounts: ThreadMounts, { root, mounts: shown, readOnly, idMap }: ViewRequest) {
     using held = new DisposableStack();
     using trees = new DisposableStack();
     const copies = mounts.inProcess(() => copiesOf(root, shown, held, trees));
     attachMount(copies.root, held.use(mounts.makePlace()).held);
-    for (const { mount, tree } of copies.mounts) attachInside(copies.root, mount, tree);
+    this.owners = idMap && new MappedOwners(idMap, copies.root);
+    for (const { mount, tree } of copies.mounts) {
+      const attach = (): void => attachInside(copies.root, mount, tree);
+      if (this.owners === undefined) attach();
+      else this.owners.write(attach);
+    }
     if (readOnly !== 'nothing') restrictMount(copies.root, ['ro'], { recursive: readOnly === 'everything' });
     this.#root = copies.root;
     this.#held = held.move();

@@ -1,11 +1,12 @@
 import type { Database } from '../db/database.ts';
 import { unmountBelow } from '../host/mounts/unmount-below.ts';
+import type { IdMap } from '../host/users/id-map.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId, shortId } from '../lib/ids.ts';
 import type { SetAside } from '../trees/set-aside.ts';
 import type { Blobs } from './blobs.ts';
 import { COMMON } from './common-layer.ts';
-import { HostMounts, type Borrow } from './host-mounts.ts';
+import { HostMounts, type Borrow, type HostMount } from './host-mounts.ts';
 import { LayerFolders } from './layer-folders.ts';
 import { openLayers, type Layer, type Owner } from './records.ts';
 import { WritableLayers } from './writable-layers.ts';
@@ -129,8 +130,13 @@ export class Layers implements AsyncDisposable {
    * Mounts the root file system of a container, so that the daemon can work on its files; `borrow` gives that of a
    * running one. A start meanwhile uses this mount.
    */
-  async mountOnHost(containerId: string, borrow?: Borrow): Promise<AsyncDisposable & { path: string }> {
-    return await this.#mounts.mount(this.wholeOverlay(containerId), borrow);
+  async mountOnHost(containerId: string, borrow?: Borrow, idMap?: IdMap): Promise<HostMount> {
+    return await this.#mounts.mount(this.wholeOverlay(containerId), borrow, idMap);
+  }
+
+  /** Resolves once the daemon no longer works on the files of a container. */
+  async unmountedOnHost(containerId: string): Promise<void> {
+    await this.#mounts.unmounted(this.writable.places(containerId).target);
   }
 
   /** Like `mountOnHost`, but without the mount points of a run: for the files of images. */

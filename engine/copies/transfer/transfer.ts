@@ -182,7 +182,7 @@ async function place(
   pause: Pause,
 ): Promise<void> {
   const options = { path, keepsKinds, ...(owner !== undefined && { owner }) };
-  using placer = new Placer(target.root, options);
+  using placer = new Placer(target, options);
   const sink = mode === undefined ? placer : withMode(placer, mode);
   const reader = new TarReader(sink, LIMITS);
   const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES); // read before the next chunk is asked for
@@ -227,7 +227,7 @@ async function extractArchive(held: number, target: View, work: Transfer, pause:
   try {
     if (!(await isArchive(fd, pause))) return false;
     makeFolder(target, destination, given.owner);
-    using placer = new Placer(target.root, {
+    using placer = new Placer(target, {
       path: destination,
       keepsKinds: false,
       ...(given.owner && { owner: given.owner }),

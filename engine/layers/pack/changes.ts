@@ -2,6 +2,7 @@ import { closeSync, fstatSync, readdirSync, type Dirent, type Stats } from 'node
 
 import { holdAt, xattrOf } from '../../host/files/held-files.ts';
 import { readable, type BytePath } from '../../host/files/openat.ts';
+import { overlayAttribute } from '../../host/rootless.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { isMountPoint } from './mount-points.ts';
 
@@ -16,7 +17,7 @@ type Below =
   | { kind: 'none' };
 type BelowEntry = Exclude<Below, { kind: 'none' }>;
 
-const OPAQUE = 'trusted.overlay.opaque';
+const OPAQUE = overlayAttribute('opaque');
 const DEEPEST = 2000;
 const CAPABILITY = 'security.capability';
 

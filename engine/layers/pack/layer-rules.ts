@@ -3,10 +3,11 @@ import { join } from 'node:path';
 
 import { xattrOf } from '../../host/files/held-files.ts';
 import { readable, type BytePath } from '../../host/files/openat.ts';
+import { overlayAttribute } from '../../host/rootless.ts';
 import { isMountPoint } from './mount-points.ts';
 import type { NewEntry } from './tar-entry.ts';
 
-const OPAQUE = 'trusted.overlay.opaque';
+const OPAQUE = overlayAttribute('opaque');
 const TYPE = { mask: 0o170000, charDevice: 0o020000, file: 0o100000 } as const;
 
 /** How a writable layer is packed. */

@@ -18,7 +18,16 @@ export type Choice = Readonly<{
   /** Whether a folder that is left out may have chosen entries in it. */
   mayHold: (path: BytePath) => boolean;
 }>;
-type How = Readonly<{ rules?: Rules | undefined; choice?: Choice | undefined }>;
+/** Changes the owner that the kernel tells to that for the archive. */
+type Owners = (stat: Stats) => Stats;
+/** Changes the value of an extended attribute likewise. */
+type Attribute = (name: string, value: Buffer, device: number) => Buffer;
+type How = Readonly<{
+  rules?: Rules | undefined;
+  choice?: Choice | undefined;
+  owners?: Owners | undefined;
+  attribute?: Attribute | undefined;
+}>;
 
 /** Each folder on the way down is held by a descriptor. A path of 9,900 bytes has 900; real trees are not deeper. */
 const DEEPEST = 2000;
@@ -50,20 +59,27 @@ class Packer {
   readonly #seen = new Map<string, BytePath>();
   readonly #rules: Rules | undefined;
   readonly #choice: Choice | undefined;
+  readonly #owners: Owners;
+  readonly #attribute: Attribute;
   /** Headers of folders that are only written with their content. */
   readonly #waiting: Buffer[] = [];
   #chunk: Buffer;
   #used = 0;
 
-  constructor(fresh: () => Buffer, { rules, choice }: How) {
+  constructor(
+    fresh: () => Buffer,
+    { rules, choice, owners = (stat) => stat, attribute = (_name, value) => value }: How,
+  ) {
     this.#fresh = fresh;
     this.#rules = rules;
     this.#choice = choice;
+    this.#owners = owners;
+    this.#attribute = attribute;
     this.#chunk = fresh();
   }
 
   *entry(held: number, name: BytePath | undefined, depth: number): Generator<Buffer> {
-    const stat = fstatSync(held);
+    const stat = this.#owners(fstatSync(held));
     const type = entryTypeOf(stat.mode);
     if (type === undefined) return; // a socket has no form in an archive
     if (type === 'directory') yield* this.#folder(held, name, stat, depth);
@@ -100,7 +116,7 @@ class Packer {
   *#folder(held: number, name: BytePath | undefined, stat: Stats, depth: number): Generator<Buffer> {
     if (depth > DEEPEST) throw new EngineError('failed', `there are more than ${DEEPEST} folders in each other`);
     const inside = name === undefined || name.endsWith('/') ? (name ?? '') : `${name}/`;
-    const entry: NewEntry = { ...common(held, stat), path: inside, type: 'directory' };
+    const entry: NewEntry = { ...common(held, stat, this.#attribute), path: inside, type: 'directory' };
     const isLeftOut = name !== undefined && this.#choice?.includes(name) === false;
     if (isLeftOut && !this.#choice.mayHold(name)) return;
     const waits = isLeftOut || (name !== undefined && this.#rules?.isOwnFolder(name, stat) === true);
@@ -124,11 +140,11 @@ class Packer {
   *#other(held: number, path: BytePath, type: EntryType, stat: Stats): Generator<Buffer> {
     const first = stat.nlink > 1 ? this.#firstName(held, path) : undefined;
     if (first !== undefined) {
-      yield* this.#header({ ...common(held, stat, false), path, type: 'link', linkPath: first });
+      yield* this.#header({ ...common(held, stat, undefined), path, type: 'link', linkPath: first });
     } else if (type === 'file') {
       yield* this.#file(held, path, stat);
     } else {
-      yield* this.#header({ ...common(held, stat), ...details(held, type, stat), path, type });
+      yield* this.#header({ ...common(held, stat, this.#attribute), ...details(held, type, stat), path, type });
     }
   }
 
@@ -143,7 +159,7 @@ class Packer {
 
   *#file(held: number, path: BytePath, stat: Stats): Generator<Buffer> {
     const { size: sizeBytes } = stat;
-    const entry: NewEntry = { ...common(held, stat), path, type: 'file', sizeBytes };
+    const entry: NewEntry = { ...common(held, stat, this.#attribute), path, type: 'file', sizeBytes };
     if (sizeBytes === 0) {
       yield* this.#header(entry);
       return;
@@ -191,14 +207,15 @@ function holdIfThere(folder: number, name: BytePath): number | undefined {
   }
 }
 
-function common(held: number, stat: Stats, withXattrs = true): Omit<NewEntry, 'path' | 'type'> {
+/** Without `attribute` extended attributes are left out. */
+function common(held: number, stat: Stats, attribute: Attribute | undefined): Omit<NewEntry, 'path' | 'type'> {
   return {
     mode: stat.mode & 0o7777,
     uid: stat.uid,
     gid: stat.gid,
     sizeBytes: 0,
     mtimeSeconds: Math.floor(stat.mtimeMs / 1000),
-    xattrs: withXattrs ? xattrsOf(held) : [],
+    xattrs: attribute === undefined ? [] : xattrsOf(held, stat.dev, attribute),
   };
 }
 
@@ -209,12 +226,12 @@ function details(held: number, type: EntryType, { rdev }: Stats): Partial<NewEnt
 }
 
 /** The attributes of overlayfs and of this machine's security module stay out of archives. */
-function xattrsOf(held: number): (readonly [BytePath, Buffer])[] {
+function xattrsOf(held: number, device: number, attribute: Attribute): (readonly [BytePath, Buffer])[] {
   const found: (readonly [BytePath, Buffer])[] = [];
   for (const name of xattrNamesOf(held)) {
     if (/^(?:trusted\.overlay|user\.overlay|security\.(?:selinux|ima|evm))/.test(name)) continue;
     const value = xattrOf(held, name);
-    if (value !== undefined) found.push([name, value]);
+    if (value !== undefined) found.push([name, attribute(name, value, device)]);
   }
   return found;
 }

@@ -137,7 +137,7 @@ export class LayerExtractor implements TarSink, Disposable {
       case 'charDevice':
       case 'blockDevice':
       case 'fifo':
-        makeNode(entry, entry.type, directory, name);
+        if (!makeNode(entry, entry.type, directory, name)) return;
         setNodeAttributes(directory, name, entry);
         setTimesAt(directory, name, entry.mtime);
     }

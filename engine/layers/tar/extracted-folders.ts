@@ -12,10 +12,11 @@ import {
   type BytePath,
   type Timespec,
 } from '../../host/files/openat.ts';
+import { overlayAttribute } from '../../host/rootless.ts';
 import { hasCode } from '../../lib/errors.ts';
 import { folderBelow } from './lower-folders.ts';
 
-const OPAQUE_XATTR = 'trusted.overlay.opaque';
+const OPAQUE_XATTR = overlayAttribute('opaque');
 
 /** An open folder; no part of its path is a link. */
 export type Folder = Readonly<{ path: BytePath; fd: number }>;

@@ -1,4 +1,5 @@
 import { chmodAt, chownAt, mknodAt, readable, setXattrAt, type BytePath } from '../../host/files/openat.ts';
+import { isRootless } from '../../host/rootless.ts';
 import { hasCode } from '../../lib/errors.ts';
 import { quotePath } from './entry-names.ts';
 import { badArchive, type TarEntry } from './tar-header.ts';
@@ -13,7 +14,7 @@ export const TYPE = {
 } as const;
 
 /** An archive must not set overlayfs attributes: a redirect, for example, shows a folder from somewhere else. */
-const OVERLAY_XATTRS = 'trusted.overlay.';
+const OVERLAY_XATTRS = ['trusted.overlay.', 'user.overlay.'];
 /** The kernel's errors for a name or value that no file can have. */
 const XATTR_REFUSALS = ['E2BIG', 'ERANGE', 'EINVAL', 'ENAMETOOLONG'];
 
@@ -27,7 +28,7 @@ export function setNodeAttributes(directory: number, name: BytePath, entry: TarE
 /** The extended attributes that this file system and this kind of file can have. */
 export function setXattrs(directory: number, name: BytePath, entry: TarEntry): void {
   for (const [attribute, value] of entry.xattrs) {
-    if (attribute.startsWith(OVERLAY_XATTRS)) continue;
+    if (OVERLAY_XATTRS.some((prefix) => attribute.startsWith(prefix))) continue;
     try {
       setXattrAt(directory, name, attribute, value);
     } catch (error) {
@@ -47,18 +48,22 @@ function isLong({ xattrs }: TarEntry): boolean {
   return [...xattrs].reduce((bytes, [name, value]) => bytes + name.length + value.length, 0) > 2048;
 }
 
-/** A device whose numbers the kernel can represent; the numbers of a FIFO are ignored. */
+/** Returns whether it was made: users make no devices, so a daemon of theirs leaves them out, as dockerd's does.
+ *
+ * A device whose numbers the kernel can represent; the numbers of a FIFO are ignored. */
 export function makeNode(
   { path, mode, major, minor }: TarEntry,
   type: 'charDevice' | 'blockDevice' | 'fifo',
   directory: number,
   name: BytePath,
-): void {
+): boolean {
   if (type === 'fifo') {
     mknodAt(directory, name, TYPE.fifo | mode, 0, 0);
-    return;
+    return true;
   }
   const fits = major >= 0 && major < 2 ** 12 && minor >= 0 && minor < 2 ** 20;
   if (!fits) throw badArchive(`${quotePath(path)} has the device number ${major}:${minor}`);
+  if (isRootless) return false;
   mknodAt(directory, name, TYPE[type] | mode, major, minor);
+  return true;
 }

@@ -1,5 +1,8 @@
 import type { BytePath } from '../../host/files/openat.ts';
+import { outsideOf, type IdMap } from '../../host/users/id-map.ts';
 import { append } from '../../lib/append.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { quotePath } from './entry-names.ts';
 import { readPax, segmentsFrom, type PaxValues } from './pax.ts';
 import { checkSegments, refuseLongMap, SegmentCursor, SparseMap } from './sparse.ts';
 import {
@@ -25,6 +28,8 @@ export type ArchiveLimits = Readonly<{
   /** The size of the uncompressed archive. */
   bytes: number;
   entries: number;
+  /** Entries with owners beyond it are refused. */
+  idMap?: IdMap | undefined;
 }>;
 
 /** Far above every real image, and low enough that a few megabytes of gzip cannot fill the disk. */
@@ -229,6 +234,7 @@ export class TarReader {
     const entry = this.#entry(storedBytes);
     this.#cursor = new SegmentCursor(this.#segments);
     if (entry !== undefined) {
+      this.#refuseBeyondMap(entry);
       if (entry.type === 'file') checkSegments(this.#segments, storedBytes, entry.sizeBytes);
       this.#sink.begin(entry);
       this.#isOpen = true;
@@ -239,6 +245,19 @@ export class TarReader {
     this.#longLink = undefined;
     // Links, nodes and folders may have a size, but never content.
     this.#expect('data', '123456'.includes(header.flag) ? 0 : storedBytes);
+  }
+
+  /** The kernel would show such files as those of nobody, and let nobody change them. */
+  #refuseBeyondMap({ path, uid, gid }: TarEntry): void {
+    const { idMap } = this.#limits;
+    if (idMap === undefined) return;
+    const beyond = (what: string, id: number): EngineError =>
+      new EngineError(
+        'failed',
+        `${quotePath(path)} has the ${what} id ${id}, which is beyond the map of --userns-remap`,
+      );
+    if (outsideOf(idMap.uids, uid) === undefined) throw beyond('user', uid);
+    if (outsideOf(idMap.gids, gid) === undefined) throw beyond('group', gid);
   }
 
   #entry(storedBytes: number): TarEntry | undefined {

@@ -39,8 +39,11 @@ export type Work =
     }
   /** Sends the plain archive of a layer, as `output` messages. */
   | { kind: 'read'; source: ArchiveSource }
-  /** Writes the archive of a layer into a new file with gzip; tells how many bytes it has, as it grows. */
-  | { kind: 'compress'; source: ArchiveSource; file: string };
+  /** Writes the compressed archive of a layer into a new file; tells how many bytes it has, as it grows. */
+  | { kind: 'compress'; source: ArchiveSource; file: string; compression: LayerCompression };
+
+/** Without a level a fast one. */
+export type LayerCompression = Readonly<{ kind: 'gzip' | 'zstd'; level?: number }>;
 
 /** The source of a layer's archive: a file, compressed or not, or a skeleton with the extracted files. */
 export type ArchiveSource =

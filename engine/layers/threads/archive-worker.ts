@@ -76,7 +76,7 @@ async function resultOf(id: number, work: Work, stream: ArrivingStream): Promise
     case 'packLayer':
       return await packLayer(work, () => throwIfStopped(id));
     case 'compress':
-      return await compress(work.source, work.file, (bytes) => tell({ id, progress: bytes }));
+      return await compress(work, (bytes) => tell({ id, progress: bytes }));
     case 'read':
       await readPlain(work.source, outgoing.get(id)!);
       return undefined;

@@ -1,17 +1,32 @@
+import type { IdMap } from '../../host/users/id-map.ts';
 import type { Background } from '../../lib/concurrency/background.ts';
 import { DEFAULT_LIMITS, type ArchiveLimits } from '../tar/tar-reader.ts';
-import type { ArchiveSource, ContextEntry, Extracted, Received, Results, Unpacked, Work } from './archive-messages.ts';
+import type {
+  ArchiveSource,
+  ContextEntry,
+  Extracted,
+  LayerCompression,
+  Received,
+  Results,
+  Unpacked,
+  Work,
+} from './archive-messages.ts';
 import { ArchiveThread, type Given } from './archive-thread.ts';
 
 const THREADS = 2;
+
+type Options = { limits?: ArchiveLimits; idMap?: IdMap | undefined };
 
 /** Reads and writes archives in worker threads; the event loop only passes bytes on. A `signal` ends the work in the middle. */
 export class Archives implements AsyncDisposable {
   readonly limits: ArchiveLimits;
   readonly #background: Background;
+  readonly #idMap: IdMap | undefined;
   readonly #threads: ArchiveThread[] = [];
 
-  constructor(background: Background, limits: ArchiveLimits = DEFAULT_LIMITS) {
+  /** `idMap`: layers with other owners are refused. */
+  constructor(background: Background, { limits = DEFAULT_LIMITS, idMap }: Options = {}) {
+    this.#idMap = idMap;
     this.#background = background;
     this.limits = limits;
   }
@@ -37,7 +52,14 @@ export class Archives implements AsyncDisposable {
     onProgress: (bytes: number) => void = () => undefined,
     signal?: AbortSignal,
   ): Promise<Extracted> {
-    const work: Work = { kind: 'extract', fd, digest, target, skeleton, limits: this.limits };
+    const work: Work = {
+      kind: 'extract',
+      fd,
+      digest,
+      target,
+      skeleton,
+      limits: { ...this.limits, idMap: this.#idMap },
+    };
     return (await this.#perform(work, told(lower), { onProgress, signal })) as Extracted;
   }
 
@@ -77,11 +99,18 @@ export class Archives implements AsyncDisposable {
   }
 
   /**
-   * Writes the archive of a layer into a new file with gzip. `onProgress` gets the size of the file as it grows; that
-   * part of it may be read.
+   * Writes the compressed archive of a layer into a new file. `onProgress` gets the size of the file as it grows; that part of it
+   * may be read.
    */
-  async compress(source: ArchiveSource, file: string, onProgress: (bytes: number) => void): Promise<Received> {
-    return (await this.#perform({ kind: 'compress', source, file }, undefined, { onProgress })) as Received;
+  async compress(
+    source: ArchiveSource,
+    file: string,
+    onProgress: (bytes: number) => void,
+    compression: LayerCompression = { kind: 'gzip' },
+  ): Promise<Received> {
+    return (await this.#perform({ kind: 'compress', source, file, compression }, undefined, {
+      onProgress,
+    })) as Received;
   }
 
   /**

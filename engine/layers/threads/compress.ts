@@ -1,6 +1,8 @@
+import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
+
 import { bytesPassed } from '../../host/garbage.ts';
 import { gzipper } from '../../host/gzip.ts';
-import type { ArchiveSource, Received } from './archive-messages.ts';
+import type { LayerCompression, Received, Work } from './archive-messages.ts';
 import { FileWriter } from './file-writer.ts';
 import { plainChunks } from './plain-archive.ts';
 import { SpareMemory } from './spare-memory.ts';
@@ -11,19 +13,20 @@ import { SpareMemory } from './spare-memory.ts';
 const MEMBER_BYTES = 1024 * 1024;
 const members = new SpareMemory(MEMBER_BYTES);
 
-/** Writes the archive of a layer into a new file with gzip, in members that need no more memory than one of them. */
+type Compressed = Pick<Extract<Work, { kind: 'compress' }>, 'source' | 'file' | 'compression'>;
+
+/** Writes the compressed archive of a layer into a new file, in members that need no more memory than one of them. */
 export async function compress(
-  source: ArchiveSource,
-  file: string,
+  { source, file, compression }: Compressed,
   onProgress: (bytes: number) => void,
 ): Promise<Received> {
   using writer = new FileWriter(file);
-  const gzip = gzipper(MEMBER_BYTES);
+  const memberOf = compressorOf(compression);
   using taken = members.take();
   const member = taken.memory;
   let used = 0;
   const flush = (): void => {
-    writer.write(gzip(member.subarray(0, used)), writer.sizeBytes);
+    writer.write(memberOf(member.subarray(0, used)), writer.sizeBytes);
     bytesPassed(used); // reading leaves garbage
     used = 0;
     onProgress(writer.sizeBytes);
@@ -38,4 +41,13 @@ export async function compress(
   }
   if (used > 0 || writer.sizeBytes === 0) flush();
   return { digest: writer.digest(), sizeBytes: writer.sizeBytes };
+}
+
+/** Files of both kinds may consist of several members. */
+function compressorOf({ kind, level }: LayerCompression): (content: Buffer) => Buffer {
+  if (kind === 'zstd') {
+    const params = level === undefined ? {} : { [constants.ZSTD_c_compressionLevel]: level };
+    return (content) => zstdCompressSync(content, { params });
+  }
+  return level === undefined ? gzipper(MEMBER_BYTES) : (content) => gzipSync(content, { level });
 }
