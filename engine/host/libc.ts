@@ -39,6 +39,11 @@ export function loadLibrary(name: string): typeof bind {
     other.func(prototype);
 }
 
+/** The address of a buffer, for structures that point to it; the caller keeps the buffer alive. */
+export function pointerTo(buffer: Buffer): bigint {
+  return koffi.address(buffer);
+}
+
 const names = new Map(Object.entries(constants.errno).map(([name, value]) => [value, name]));
 // Node's table has only POSIX errors; these are Linux's own, which netlink and xattrs return.
 for (const [value, name] of [

@@ -34,9 +34,8 @@ export class ThreadFeed {
    * stream that broke off. The body of a request is left open.
    */
   async run(source: AsyncIterable<Uint8Array>, work: Promise<unknown>, signal?: AbortSignal): Promise<void> {
-    // One piece at a time: some sources give their memory again to the next one.
     const how = { objectMode: false, highWaterMark: 1 };
-    const stream = source instanceof Readable ? source : Readable.from(source, how);
+    const stream = source instanceof Readable ? source : Readable.from(copiesOf(source), how);
     const ended = Promise.withResolvers<{ failure?: string } | undefined>();
     const breakOff = (error: unknown): void => {
       const why = error instanceof Error ? error.message : 'unknown';
@@ -51,7 +50,8 @@ export class ThreadFeed {
       if (error === undefined || error === null) ended.resolve({});
       else breakOff(error);
     });
-    const take = (piece: Buffer): void => this.#take(piece, stream instanceof IncomingMessage);
+    const isOwn = stream instanceof IncomingMessage || stream !== source;
+    const take = (piece: Buffer): void => this.#take(piece, isOwn);
     this.#stream = stream.on('data', take);
     try {
       const end = await ended.promise;
@@ -68,7 +68,7 @@ export class ThreadFeed {
     }
   }
 
-  /** A piece of a body has memory of its own, which the thread gets as it is. */
+  /** A piece with memory of its own is given to the thread as it is. */
   #take(piece: Buffer, isOwn: boolean): void {
     const whole = isOwn && piece.byteLength === piece.buffer.byteLength;
     const chunk = whole ? (piece as Buffer<ArrayBuffer>) : new Uint8Array(piece);
@@ -89,5 +89,13 @@ export class ThreadFeed {
       { chunks },
       chunks.map(({ buffer }) => buffer),
     );
+  }
+}
+
+/** Copied when they arrive: a source may use the memory of a piece again for the next one, which the stream asks for early. */
+async function* copiesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const piece of source) {
+    bytesPassed(piece.length);
+    yield new Uint8Array(piece);
   }
 }

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { isRootless } from '../rootless.ts';
 import { detectCgroups } from './cgroups.ts';
 
 /** The maker of the containers' cgroups: the runtime itself, or systemd on its request. */
@@ -21,7 +22,7 @@ export function isSystemdRunning(): boolean {
 
 /** systemd owns a machine's version 2 hierarchy where it is the first process, so it is asked; as in dockerd. */
 export function usualCgroupDriver(): CgroupDriver {
-  return isSystemdRunning() && detectCgroups().version === 2 ? 'systemd' : 'cgroupfs';
+  return !isRootless && isSystemdRunning() && detectCgroups().version === 2 ? 'systemd' : 'cgroupfs';
 }
 
 /** The place where the settings name no parent. */

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 
 import { join } from 'node:path';
 
 import { hasCode } from '../../lib/errors.ts';
+import { isRootless } from '../rootless.ts';
 
 /** The mount points of the cgroup hierarchies; version 2 has one. */
 export const CGROUP_ROOT = '/sys/fs/cgroup';
@@ -30,11 +31,14 @@ const CONTROLLERS: readonly Controller[] = [
   'hugetlb',
 ];
 
+/** A user's daemon has none, as nobody has delegated any: its containers have no limits. */
+const NO_CGROUPS: Cgroups = { version: 1, hybrid: false, controllers: new Map(), mounts: [] };
+
 let detected: Cgroups | undefined;
 
 /** The cgroups of this machine, read once: they are not mounted anew while the daemon runs. */
 export function detectCgroups(): Cgroups {
-  return (detected ??= cgroupsIn(readFileSync('/proc/self/mountinfo', 'utf8')));
+  return (detected ??= isRootless ? NO_CGROUPS : cgroupsIn(readFileSync('/proc/self/mountinfo', 'utf8')));
 }
 
 /** Finds the version of cgroups from the mount table. */
@@ -109,17 +113,19 @@ function addProcesses(directory: string, pids: Set<number>): void {
 }
 
 /**
- * Freezes or thaws every process of a cgroup. Synchronous, because the kernel answers at once. A cgroup that does not
- * exist, or disappears meanwhile, is not an error.
+ * Freezes or thaws every process of a cgroup, and returns whether there was one to freeze. Synchronous, because the kernel
+ * answers at once. A machine without a freezer, or a cgroup that does not exist or disappears meanwhile, is not an error.
  */
-export function freezeCgroup({ version, controllers }: Cgroups, path: string, frozen: boolean): void {
+export function freezeCgroup({ version, controllers }: Cgroups, path: string, frozen: boolean): boolean {
   const mount = controllers.get('freezer');
-  if (mount === undefined) return;
+  if (mount === undefined) return false;
   try {
     if (version === 1) writeFileSync(join(mount, path, 'freezer.state'), frozen ? 'FROZEN' : 'THAWED', { flag: 'r+' });
     else writeFileSync(join(mount, path, 'cgroup.freeze'), frozen ? '1' : '0', { flag: 'r+' });
+    return true;
   } catch (error) {
     if (!hasCode(error, 'ENOENT') && !hasCode(error, 'ENODEV')) throw error;
+    return false;
   }
 }
 

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 
 import { bind, check } from '../libc.ts';
+import { isRootless } from '../rootless.ts';
 
 const MS = {
   ro: 1,
@@ -59,7 +60,7 @@ export function mountOverlay({ target, options = [], ...folders }: Overlay): voi
 
 /** The folders as options of a mount. */
 export function overlayFolders({ lower, upper, work }: Pick<Overlay, 'lower' | 'upper' | 'work'>): string {
-  const parts = [`lowerdir=${lower.map(escapeLower).join(':')}`];
+  const parts = [`lowerdir=${lower.map(escapeLower).join(':')}`, ...(isRootless ? ['userxattr'] : [])];
   if (upper !== undefined && work !== undefined) {
     parts.push(`upperdir=${escapeOption(upper)}`, `workdir=${escapeOption(work)}`);
   }

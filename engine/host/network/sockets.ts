@@ -2,6 +2,8 @@ import { closeSync } from 'node:fs';
 
 import { ipBytes } from '../../lib/notations/ip-address.ts';
 import { bind as foreign, check } from '../libc.ts';
+import { keeperFolder } from '../rootless.ts';
+import { portOfKeeper } from './keeper-ports.ts';
 
 const AF_INET = 2;
 const AF_INET6 = 10;
@@ -28,6 +30,7 @@ export type ReservedPort = Disposable & Readonly<{ fd: number }>;
  * Throws `EADDRINUSE` when the port is taken, `EADDRNOTAVAIL` when the address is not this machine's.
  */
 export function reservePort(protocol: 'tcp' | 'udp', ip: string, port: number): ReservedPort {
+  if (keeperFolder !== undefined) return held(portOfKeeper(keeperFolder, protocol, ip, port));
   const values = [protocol, ip, port];
   const bytes = ipBytes(ip);
   const isSix = bytes.length === 16;
@@ -47,9 +50,13 @@ export function reservePort(protocol: 'tcp' | 'udp', ip: string, port: number): 
     check(bind(fd, address, address.length), 'bind', values);
     // Without it, another program that sets SO_REUSEADDR could bind and listen beside us.
     if (protocol === 'tcp') check(listen(fd, 1), 'listen', values);
-    return { fd, [Symbol.dispose]: () => closeSync(fd) };
+    return held(fd);
   } catch (error) {
     closeSync(fd);
     throw error;
   }
+}
+
+function held(fd: number): ReservedPort {
+  return { fd, [Symbol.dispose]: () => closeSync(fd) };
 }
