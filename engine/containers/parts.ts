@@ -9,14 +9,16 @@ import { MemoryFiles } from './runs/preparation/memory-files.ts';
 import { Runs } from './runs/runs.ts';
 import { isAlive } from './state.ts';
 import { Samplers } from './stats/samplers.ts';
+import { UsageHistory } from './stats/usage-history.ts';
 import { ContainerStore, type Container } from './store.ts';
 
-type Needs = Pick<Engine, 'clock' | 'db'>;
+type Needs = Pick<Engine, 'background' | 'clock' | 'db'>;
 type ContainerParts = {
   containers: ContainerStore;
   healthStore: HealthStore;
   runs: Runs;
   samplers: Samplers;
+  usageHistory: UsageHistory;
   memoryFiles: MemoryFiles;
   imageUsage: ImageUsage;
   volumeUsage: VolumeUsage;
@@ -29,7 +31,7 @@ function mountsImage({ mounts }: Container, imageId: string): boolean {
 }
 
 /** The parts that this domain adds to the engine. */
-export function containerParts({ clock, db }: Needs): Built {
+export function containerParts({ background, clock, db }: Needs): Built {
   const containers = new ContainerStore(db);
   const imageUsage: ImageUsage = {
     usedBy: (imageId) =>
@@ -70,10 +72,20 @@ export function containerParts({ clock, db }: Needs): Built {
   };
   const runs = new Runs({ clock, containers });
   const samplers = new Samplers({ clock, containers });
+  const usageHistory = new UsageHistory({ background, clock, containers, samplers });
   const healthStore = new HealthStore(db);
   healthStore.keepOnly(containers.ids());
   return {
-    parts: { containers, healthStore, memoryFiles: new MemoryFiles(), runs, samplers, imageUsage, volumeUsage },
+    parts: {
+      containers,
+      healthStore,
+      memoryFiles: new MemoryFiles(),
+      runs,
+      samplers,
+      usageHistory,
+      imageUsage,
+      volumeUsage,
+    },
     sandboxOwners,
   };
 }

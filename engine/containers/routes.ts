@@ -33,7 +33,7 @@ import { listContainers } from './queries/list.ts';
 import { topContainer } from './queries/top.ts';
 import { startContainer } from './runs/start.ts';
 import * as wire from './schema.ts';
-import { Stats, StatsQuery, UsageLine, UsageQuery } from './stats/schema.ts';
+import { Stats, StatsQuery, UsageLine, UsageQuery, UsageRecord } from './stats/schema.ts';
 import { oneReading, oneSample, streamStats } from './stats/stats.ts';
 import { streamUsage, USAGE_INTERVAL_SECONDS } from './stats/usage.ts';
 import { attachContainer, prepareAttach } from './streams/attach.ts';
@@ -118,6 +118,11 @@ export const containerRoutes =
         await streamStats(engine, container, stream, older);
         stream.end();
       },
+    });
+
+    http.get('/containers/:ref/usage', {
+      schema: { params: wire.ContainerRef, response: { 200: UsageRecord } },
+      handler: ({ params }) => engine.usageHistory.of(engine.containers.find(params.ref).id),
     });
 
     http.post('/containers/:ref/resize', {

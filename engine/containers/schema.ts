@@ -215,6 +215,31 @@ export type Changes = Static<typeof Changes>;
 
 export const ArchiveQuery = Type.Object({ path: Type.Optional(Type.String({ description: 'In the container' })) });
 
+export const FileList = Type.Object({
+  Path: Type.String({ description: 'Without `.` and `..`' }),
+  Entries: Type.Array(
+    Type.Object({
+      Name: Type.String(),
+      Type: Type.Union([
+        Type.Literal('directory'),
+        Type.Literal('file'),
+        Type.Literal('symlink'),
+        Type.Literal('device'),
+        Type.Literal('fifo'),
+        Type.Literal('socket'),
+      ]),
+      Mode: Type.Integer({ description: 'Permissions' }),
+      Size: Type.Integer({ description: 'Bytes' }),
+      Modified: Type.String(),
+      UID: Type.Integer(),
+      GID: Type.Integer(),
+      Target: Type.String({ description: 'The text of a link' }),
+    }),
+  ),
+  Truncated: Type.Boolean({ description: 'The folder has more than 10,000 entries; the others are left out' }),
+});
+export type FileList = Static<typeof FileList>;
+
 export const PutArchiveQuery = Type.Object({
   ...ArchiveQuery.properties,
   noOverwriteDirNonDir: Type.Optional(

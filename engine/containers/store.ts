@@ -4,6 +4,7 @@ import type { Database } from '../db/database.ts';
 import { Instant, type Upgrade } from '../db/decode.ts';
 import { createTable } from '../db/migration-sql.ts';
 import { RecordTable } from '../db/table.ts';
+import { IdMap } from '../host/users/id-map.ts';
 import { EngineError } from '../lib/errors.ts';
 import { ContainerConfig } from './settings/container-config-schema.ts';
 import { HostConfig } from './settings/host-config/host-config-schema.ts';
@@ -95,6 +96,8 @@ const Container = Type.Object({
       prefix: Type.Optional(Type.String()),
     }),
   ),
+  /** The ids of its users on the host, since the last start; undefined for those of the host. */
+  idMap: Type.Optional(IdMap),
   /** The reason why the last start failed. */
   error: Type.String(),
   oomKilled: Type.Boolean(),

@@ -1,28 +1,34 @@
 import { emitContainer } from '../containers/container-events.ts';
 import { findAlive } from '../containers/runs/find-alive.ts';
+import type { Container } from '../containers/store.ts';
 import { parseDetachKeys } from '../containers/streams/detach-keys.ts';
 import type { Engine } from '../engine.ts';
 import { prepareMoves } from '../host/cgroups/cgroup-moves.ts';
 import { EngineError } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
-import { checkUser } from '../oci/user.ts';
+import { rootSeenBy } from '../oci/root-files.ts';
+import { checkUser, resolveUser } from '../oci/user.ts';
 import type { ExecCreateBody } from './schema.ts';
 import type { Exec } from './store.ts';
 
-type Needs = Pick<Engine, 'clock' | 'containers' | 'db' | 'events' | 'execs' | 'runs'>;
+type Needs = Pick<Engine, 'clock' | 'layers' | 'containers' | 'db' | 'events' | 'execs' | 'runs'>;
 
-/** Prepares a process for a running container. Throws `notFound`, `invalid`, `conflict`. Specification, endpoint 25. */
-export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Exec {
+/**
+ * Prepares a process for a running container. Throws `notFound`, `invalid`, `conflict`. `refusesUnknownUsers`: for a client of
+ * dockerd 28, others hear of them from the start. Specification, endpoint 25.
+ */
+export async function createExec(
+  engine: Needs,
+  ref: string,
+  body: ExecCreateBody,
+  { refusesUnknownUsers }: Readonly<{ refusesUnknownUsers: boolean }>,
+): Promise<Exec> {
   parseDetachKeys(body.DetachKeys);
   const command = typeof body.Cmd === 'string' ? [body.Cmd] : (body.Cmd ?? []);
-  if (command.length === 0 || command[0] === '') throw new EngineError('invalid', 'No exec command specified');
-  if (engine.containers.find(ref).state.status === 'restarting') {
-    throw new EngineError('conflict', `Container ${ref} is restarting, wait until the container is running`);
-  }
-  const { container } = findAlive(engine, ref);
-  if (container.state.status === 'paused') {
-    throw new EngineError('conflict', `Container ${ref} is paused, unpause the container before exec`);
-  }
+  if (command.length === 0) throw new EngineError('invalid', 'No exec command specified');
+  findRunning(engine, ref);
+  if (refusesUnknownUsers) await refuseUnknownUser(engine, ref, body.User ?? '');
+  const container = findRunning(engine, ref); // it may have ended meanwhile
   const user = body.User || container.config.User;
   checkUser({ user, groupAdd: [] });
   prepareMoves(); // the start usually follows at once
@@ -47,6 +53,25 @@ export function createExec(engine: Needs, ref: string, body: ExecCreateBody): Ex
     emitContainer(engine.events, `exec_create: ${commandLine(exec)}`, container, { execID: exec.id });
   });
   return exec;
+}
+
+function findRunning(engine: Needs, ref: string): Container {
+  if (engine.containers.find(ref).state.status === 'restarting') {
+    throw new EngineError('conflict', `Container ${ref} is restarting, wait until the container is running`);
+  }
+  const { container } = findAlive(engine, ref);
+  if (container.state.status === 'paused') {
+    throw new EngineError('conflict', `Container ${ref} is paused, unpause the container before exec`);
+  }
+  return container;
+}
+
+/** Refuses a name that the container's files do not have. Numbers need no files. */
+async function refuseUnknownUser(engine: Needs, ref: string, user: string): Promise<void> {
+  if (/^\d*(?::\d*)?$/.test(user)) return;
+  const { container, shim } = findAlive(engine, ref);
+  const root = rootSeenBy(shim.pid, engine.layers.overlay(container.id));
+  await resolveUser({ user, groupAdd: [] }, root, { needsHome: false });
 }
 
 /** A terminal's size of height and width; undefined where one is missing. */

@@ -4,6 +4,7 @@ import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import type { ExecInspect } from '@gantry/engine/exec/schema.ts';
+import { Api } from '@gantry/testing/api.ts';
 import { Session } from '@gantry/testing/session.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
@@ -202,9 +203,13 @@ suite('processes in running containers', { concurrency: false }, () => {
       [{ Cmd: ['nosuch'] }, /^OCI runtime exec failed: exec failed: .*"nosuch": executable file not found/, 127],
       [{ Cmd: ['/proc'] }, /permission denied/],
       [{ Cmd: ['true', 'x'.repeat(200_000)] }, /^OCI runtime exec failed: .*exec true: argument list too long/],
-      [{ Cmd: ['true'], User: 'nosuch' }, /unable to find user nosuch: no matching entries in passwd file/],
-      [{ Cmd: ['true'], User: '0:nosuch' }, /unable to find group nosuch/],
-      [{ Cmd: ['true'], WorkingDir: '/nosuch' }, /no such file or directory/],
+      [{ Cmd: ['true'], WorkingDir: '/nosuch' }, /no such file or directory/, 127],
+      [
+        { Cmd: ['true'], WorkingDir: 'tmp' },
+        /^OCI runtime exec failed: exec failed: Cwd must be an absolute path/,
+        128,
+      ],
+      [{ Cmd: [''] }, /exec: "": executable file not found in \$PATH/, 127],
     ];
     for (const [body, expected, code = 126] of cases) {
       await t.test(JSON.stringify(body).slice(0, 80), async () => {
@@ -223,6 +228,23 @@ suite('processes in running containers', { concurrency: false }, () => {
       assert.match(answer.body.message, /executable file not found/);
       assert.equal((await inspect(id)).ExitCode, 127);
     });
+  });
+
+  test('a user or group that the container does not have is refused at create from 1.42 on, else at the start', async () => {
+    const newer = new Api(engine.socketPath, '/v1.42');
+    const cases = {
+      nosuch: 'user nosuch: no matching entries in passwd file',
+      '0:nosuch': 'group nosuch: no matching',
+    };
+    for (const [User, words] of Object.entries(cases)) {
+      const answer = await newer.post<Message>(`/containers/${container}/exec`, { Cmd: ['true'], User });
+      const { code, stdout } = await run({ Cmd: ['true'], User });
+
+      assert.equal(answer.status, 400);
+      assert.ok(answer.body.message.startsWith(`unable to find ${words}`), answer.body.message);
+      assert.equal(code, 126);
+      assert.ok(stdout.includes(`unable to find ${words}`), stdout);
+    }
   });
 
   test('a second start is refused', async () => {

@@ -3,6 +3,7 @@ import type { Engine } from '../engine.ts';
 import type { AddRoutes } from '../http/route-table.ts';
 import { hijack } from '../http/streams/hijack.ts';
 import { prepareWebSocket, withoutFrames } from '../http/streams/websocket.ts';
+import { isBelow } from '../http/versions/api-version.ts';
 import { createExec, terminalSize } from './create.ts';
 import { presentExec } from './present.ts';
 import { resizeExec } from './resize.ts';
@@ -17,8 +18,9 @@ export const execRoutes =
   (http) => {
     http.post('/containers/:ref/exec', {
       schema: { params: ContainerRef, body: ExecCreateBody, response: { 201: ExecCreated } },
-      handler: async ({ params, body }, reply) => {
-        const { id } = createExec(engine, params.ref, body);
+      handler: async ({ params, body, apiVersion }, reply) => {
+        const refusesUnknownUsers = !isBelow(apiVersion, '1.42');
+        const { id } = await createExec(engine, params.ref, body, { refusesUnknownUsers });
         return reply.code(201).send({ Id: id, Warnings: [] });
       },
     });
@@ -43,7 +45,8 @@ export const execRoutes =
         const accept = prepareWebSocket(request, reply);
         const claimed = claimExec(engine, request.params.id);
         const { tty } = claimed.exec;
-        await runSession(engine, claimed, tty, tty ? accept() : withoutFrames(accept()));
+        // A closed tab cannot come back to its shell.
+        await runSession(engine, claimed, tty, tty ? accept() : withoutFrames(accept()), { endsWithClient: tty });
       },
     });
 

@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import { Transform, type Duplex } from 'node:stream';
 
 import { emitIfThere } from '../containers/container-events.ts';
@@ -8,13 +9,22 @@ import { EngineError } from '../lib/errors.ts';
 import { messageOf } from '../lib/failure-message.ts';
 import { runExec, type Claimed, type ExecNeeds } from './start.ts';
 
+const { SIGHUP, SIGKILL } = constants.signals;
+const HANGUP_GRACE_MS = 5000;
+
 /**
  * Runs an exec attached to a client, until the output ends, the client leaves, or types the detach keys. The process
- * continues without a client.
+ * continues without a client, unless it `endsWithClient`.
  *
  * Errors are text on stdout of the stream, because the answer's head was already sent; docker's clients show them.
  */
-export async function runSession(engine: ExecNeeds, claimed: Claimed, tty: boolean, client: Duplex): Promise<void> {
+export async function runSession(
+  engine: ExecNeeds,
+  claimed: Claimed,
+  tty: boolean,
+  client: Duplex,
+  { endsWithClient = false } = {},
+): Promise<void> {
   const { exec, container } = claimed;
   const recorded = Promise.withResolvers<void>();
   let session = Promise.resolve();
@@ -42,11 +52,19 @@ export async function runSession(engine: ExecNeeds, claimed: Claimed, tty: boole
       detachKeys: exec.tty ? parseDetachKeys(exec.detachKeys) : undefined,
       reframe: exec.tty === tty ? undefined : reframer(tty),
     });
+    if (how === 'gone' && endsWithClient) hangUp(engine, exec.id);
     if (how === 'detached') emitIfThere(engine, 'exec_detach', container.id, { execID: exec.id });
     // An inspect after the end of the stream must agree.
     if (how === 'ended') await recorded.promise;
     client.end();
   }
+}
+
+/** Ends the process of an exec like a closed terminal does, and kills one that ignores it. */
+function hangUp({ background, execShims }: ExecNeeds, id: string): void {
+  const signal = async (number: number): Promise<void> => await execShims.get(id)?.signal(number);
+  background.run('hang up an exec', { exec: id }, async () => await signal(SIGHUP));
+  background.after(HANGUP_GRACE_MS, 'kill an exec without a client', { exec: id }, async () => await signal(SIGKILL));
 }
 
 /** For a client that asked for another format at the start than at the creation. */

@@ -9,6 +9,7 @@ import type { Container } from '../containers/store.ts';
 import { Relay } from '../containers/streams/relay.ts';
 import type { Engine } from '../engine.ts';
 import { prepareMoves } from '../host/cgroups/cgroup-moves.ts';
+import { mappedRoot } from '../host/users/id-map.ts';
 import type { Task } from '../lib/concurrency/background.ts';
 import { EngineError } from '../lib/errors.ts';
 import { measure } from '../lib/measures.ts';
@@ -82,6 +83,7 @@ export async function runExec(
   const measured = measure('container', 'exec');
   await using undo = new AsyncDisposableStack();
   try {
+    refuseRelativeFolder(exec);
     const directory = shimFolder(engine.config, exec.id);
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     undo.defer(async () => await removeFolder(engine, exec.id, directory).done);
@@ -94,6 +96,7 @@ export async function runExec(
       runtime: engine.runtimes.get(container.hostConfig.Runtime),
       mode: { kind: 'exec', container: container.id, oomScoreAdj: container.hostConfig.OomScoreAdj },
       cgroupBySystemd: runtimeCgroupOf(container).bySystemd,
+      map: container.idMap && { root: mappedRoot(container.idMap) },
       tty: exec.tty,
       // Without a client, stdin could never be ended.
       openStdin: exec.openStdin && connect !== undefined,
@@ -117,6 +120,12 @@ export async function runExec(
     );
     throw error instanceof StartFailed ? new EngineError('invalid', error.message, { cause: error }) : error;
   }
+}
+
+/** runc refuses it, where crun would look for the folder below `/`. */
+function refuseRelativeFolder({ workingDir }: Exec): void {
+  if (workingDir === '' || workingDir.startsWith('/')) return;
+  throw new StartFailed('OCI runtime exec failed: exec failed: Cwd must be an absolute path', 128);
 }
 
 async function openStreams(shim: Shim, { openStdin, openStdout, openStderr, tty }: Exec): Promise<Relay> {

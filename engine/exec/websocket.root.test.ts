@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, suite, test } from 'node:test';
 
+import { eventually } from '@gantry/testing/eventually.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 import { Agent, WebSocket } from 'undici';
 
@@ -45,6 +46,34 @@ suite('GET /exec/{id}/ws', { concurrency: false }, () => {
 
     assert.match(await text, /got größe\r\n$/);
     assert.equal((await engine.get<{ ExitCode: number }>(`/exec/${exec}/json`)).body.ExitCode, 7);
+  });
+
+  const exitCodeOf = async (exec: string): Promise<number> =>
+    await eventually('the exec ends', async () => {
+      const { body } = await engine.get<{ Running: boolean; ExitCode: number | null }>(`/exec/${exec}/json`);
+      return body.Running ? undefined : (body.ExitCode ?? undefined);
+    });
+
+  test('a closed connection ends its shell', async () => {
+    const exec = await createExec(['sh', '-c', 'echo ready; sleep 1000'], true);
+    const { socket, text } = await connect(exec);
+    await once(socket, 'message');
+
+    socket.close();
+
+    await text;
+    assert.equal(await exitCodeOf(exec), 129);
+  });
+
+  test('a shell that ignores a closed connection is killed', async () => {
+    const exec = await createExec(['sh', '-c', 'trap "" HUP; echo ready; sleep 1000'], true);
+    const { socket, text } = await connect(exec);
+    await once(socket, 'message');
+
+    socket.close();
+
+    await text;
+    assert.equal(await exitCodeOf(exec), 137);
   });
 
   test('without a terminal the bytes come without frames', async () => {

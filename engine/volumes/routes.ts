@@ -4,6 +4,7 @@ import { clientGone } from '../http/streams/client-gone.ts';
 import { anyValue, booleanFilter, labelsMatch, parseFilters, textFilter } from '../http/values/filters.ts';
 import { IS_PRUNING, parsePruneFilters, PruneQuery } from '../http/values/prune-filters.ts';
 import { OneAtATime } from '../lib/concurrency/one-at-a-time.ts';
+import { filterInSlices } from '../lib/concurrency/slices.ts';
 import { EngineError } from '../lib/errors.ts';
 import { messageOf } from '../lib/failure-message.ts';
 import { createVolume } from './create.ts';
@@ -32,15 +33,14 @@ export const volumeRoutes =
         const filters = parseFilters(query.filters, ['name', 'dangling', 'driver', 'label']);
         const dangling = booleanFilter(filters, 'dangling');
         const hasName = textFilter(filters, 'name');
-        const volumes = engine.volumes
-          .all()
-          .filter(
-            ({ name, driver, labels }) =>
-              hasName(name) &&
-              anyValue(filters, 'driver', (part) => driver.includes(part)) &&
-              labelsMatch(filters.get('label'), labels) &&
-              (dangling === undefined || dangling === (engine.volumeUsage.usersOf(name).length === 0)),
-          );
+        const volumes = await filterInSlices(
+          engine.volumes.all(),
+          ({ name, driver, labels }) =>
+            hasName(name) &&
+            anyValue(filters, 'driver', (part) => driver.includes(part)) &&
+            labelsMatch(filters.get('label'), labels) &&
+            (dangling === undefined || dangling === (engine.volumeUsage.usersOf(name).length === 0)),
+        );
         const warnings: string[] = [];
         const shown = await Promise.all(volumes.map(async (volume) => await presentOrWarn(engine, volume, warnings)));
         const known = shown.filter((volume) => volume !== undefined);

@@ -23,14 +23,16 @@ type How = Readonly<{
   withMounts: boolean;
 }>;
 
+/** Files in the view of a thread, until their owner is removed. */
+export type ViewOfFiles = Readonly<{ view: OpenView; removed: AbortSignal }>;
+
 /** A container's files, until it is disposed or the container is removed. */
 export type OpenFiles = AsyncDisposable &
+  ViewOfFiles &
   Readonly<{
     container: Container;
-    view: OpenView;
     /** The daemon's mount of its root, without the container's mounts. */
     root: string;
-    removed: AbortSignal;
   }>;
 
 /** As long as a start waits for the clean-up of the last run. */
@@ -70,10 +72,10 @@ async function openOnce(
   if (!isClean) throw new EngineError('failed', `the last run of container ${id} could not be cleaned up yet`);
   const { target } = engine.layers.overlay(id);
   const borrow = shim === undefined ? undefined : async () => await engine.copies.borrow(shim.pid, target);
-  const root = undo.use(await engine.layers.mountOnHost(id, borrow));
+  const root = undo.use(await engine.layers.mountOnHost(id, borrow, borrow && container.idMap));
   const shown = withMounts ? await mountsOfUser(engine, container, undo) : [];
   const mounts = withMounts ? mountsOf(engine, { ...container, mounts: heldParts(shown, undo) }) : [];
-  const view = undo.use(await engine.copies.open({ root: root.path, mounts, readOnly }));
+  const view = undo.use(await engine.copies.open({ root: root.path, mounts, readOnly, idMap: root.idMap }));
   const parts = undo.move();
   return {
     container,

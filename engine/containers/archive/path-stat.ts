@@ -1,4 +1,5 @@
 import type { PathStat } from '../../copies/messages.ts';
+import { fileTime } from './file-time.ts';
 
 /** The bits of Go's os.FileMode above the permissions, which clients test. */
 const GO = {
@@ -35,7 +36,7 @@ function goFileMode(mode: number): number {
 
 /** The path-stat headers: the specification's name and Docker's. */
 export function pathStatHeaders({ name, sizeBytes, mode, mtimeNs, linkTarget }: PathStat): Record<string, string> {
-  const mtime = Temporal.Instant.fromEpochNanoseconds(mtimeNs).toString();
+  const mtime = fileTime(mtimeNs);
   const json = JSON.stringify({ name, size: sizeBytes, mode: goFileMode(mode), mtime, linkTarget });
   const value = Buffer.from(json).toString('base64');
   return { 'X-Engine-Container-Path-Stat': value, 'X-Docker-Container-Path-Stat': value };

@@ -3,10 +3,10 @@ import type { PathStat } from '../../copies/messages.ts';
 import type { Events } from '../../events/events.ts';
 import { EngineError, hasCode, refuseIf } from '../../lib/errors.ts';
 import { emitIfThere } from '../container-events.ts';
-import { openFiles, type FilesNeeds, type OpenFiles } from './files.ts';
+import { openFiles, type FilesNeeds, type ViewOfFiles } from './files.ts';
 
-/** A path of a container that is about to be sent. */
-type OpenArchive = AsyncDisposable &
+/** A path of a container or volume that is about to be sent. */
+export type OpenArchive = AsyncDisposable &
   Readonly<{
     stat: PathStat;
     /** Throws when `signal` is aborted, the container is removed, or a file cannot be read. */
@@ -20,7 +20,7 @@ type OpenArchive = AsyncDisposable &
 export async function statPath(engine: FilesNeeds, ref: string, path: string): Promise<PathStat> {
   refuseEmptyPath(path);
   await using files = await openFiles(engine, ref, { readOnly: 'everything', withMounts: true });
-  return await statInView(files, ref, path);
+  return await statInView(files, `container ${ref}`, path);
 }
 
 /** A path with all below it as an archive, with the errors of `statPath`. Specification, endpoint 23. */
@@ -32,7 +32,7 @@ export async function openArchive(
   refuseEmptyPath(path);
   await using undo = new AsyncDisposableStack();
   const files = undo.use(await openFiles(engine, ref, { readOnly: 'everything', withMounts: true }));
-  const stat = await statInView(files, ref, path);
+  const stat = await statInView(files, `container ${ref}`, path);
   emitIfThere(engine, 'archive-path', files.container.id);
   const parts = undo.move();
   return {
@@ -43,7 +43,7 @@ export async function openArchive(
 }
 
 export async function sendFiles(
-  { view, removed }: OpenFiles,
+  { view, removed }: ViewOfFiles,
   path: string | undefined,
   take: TakeChunk,
   signal: AbortSignal,
@@ -60,18 +60,19 @@ export function refuseEmptyPath(path: string): void {
   refuseIf(path === '', 'bad parameter: path cannot be empty');
 }
 
-async function statInView({ view }: OpenFiles, ref: string, path: string): Promise<PathStat> {
+/** `owner`: the container or volume, as a message names it. */
+export async function statInView({ view }: ViewOfFiles, owner: string, path: string): Promise<PathStat> {
   try {
     return await view.stat(path);
   } catch (error) {
-    throw explainPathError(error, ref, path);
+    throw explainPathError(error, owner, path);
   }
 }
 
 /** The kernel's refusals to follow a path, in dockerd's words. */
-export function explainPathError(error: unknown, ref: string, path: string): unknown {
+export function explainPathError(error: unknown, owner: string, path: string): unknown {
   const isMissing = ['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'].some((code) => hasCode(error, code));
-  if (isMissing) return new EngineError('notFound', `Could not find the file ${path} in container ${ref}`);
-  if (hasCode(error, 'ELOOP')) return new EngineError('failed', `too many links in ${path}`);
+  if (isMissing) return new EngineError('notFound', `Could not find the file ${path} in ${owner}`);
+  if (hasCode(error, 'ELOOP')) return new EngineError('invalid', `too many links in ${path}`);
   return error;
 }

@@ -4,11 +4,14 @@ import type { AddRoutes } from '../../http/route-table.ts';
 import { ClientGone, clientGone } from '../../http/streams/client-gone.ts';
 import { openStream, type ResponseStream } from '../../http/streams/stream.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { VolumeName } from '../../volumes/schema.ts';
 import * as wire from '../schema.ts';
 import { containerChanges } from './changes.ts';
 import { openExport } from './export.ts';
+import { listFiles } from './list-files.ts';
 import { pathStatHeaders } from './path-stat.ts';
 import { openArchive, statPath } from './read.ts';
+import { listVolumeFiles, openVolumeArchive } from './volume-files.ts';
 import { putArchive } from './write.ts';
 
 const TAR = 'application/x-tar';
@@ -45,6 +48,27 @@ export const containerFileRoutes =
       schema: { params: wire.ContainerRef, querystring: wire.ArchiveQuery },
       handler: async (request, reply) => {
         await using archive = await openArchive(engine, request.params.ref, request.query.path ?? '');
+        reply.headers(pathStatHeaders(archive.stat));
+        await sendStream(openStream(reply, { contentType: TAR }), archive.send);
+      },
+    });
+
+    http.get('/containers/:ref/files', {
+      schema: { params: wire.ContainerRef, querystring: wire.ArchiveQuery, response: { 200: wire.FileList } },
+      handler: async ({ params, query }, reply) =>
+        await listFiles(engine, params.ref, query.path ?? '/', clientGone(reply.raw)),
+    });
+
+    http.get('/volumes/:name/files', {
+      schema: { params: VolumeName, querystring: wire.ArchiveQuery, response: { 200: wire.FileList } },
+      handler: async ({ params, query }, reply) =>
+        await listVolumeFiles(engine, params.name, query.path ?? '/', clientGone(reply.raw)),
+    });
+
+    http.get('/volumes/:name/archive', {
+      schema: { params: VolumeName, querystring: wire.ArchiveQuery },
+      handler: async (request, reply) => {
+        await using archive = await openVolumeArchive(engine, request.params.name, request.query.path ?? '');
         reply.headers(pathStatHeaders(archive.stat));
         await sendStream(openStream(reply, { contentType: TAR }), archive.send);
       },

@@ -39,7 +39,7 @@ export async function putArchive(
     await view.place(options, archive, AbortSignal.any([removed, signal]));
   } catch (error) {
     removed.throwIfAborted();
-    throw explainPathError(error, ref, path);
+    throw explainPathError(error, `container ${ref}`, path);
   } finally {
     engine.runs.of(container.id).writes += 1;
   }

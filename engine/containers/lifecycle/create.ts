@@ -53,7 +53,7 @@ const NO_QUOTAS =
 type Needs = CreateVolumeNeeds &
   RemoveVolumeNeeds &
   VolumeMountNeeds &
-  Pick<Engine, 'config' | 'containers' | 'copies' | 'images' | 'layers' | 'networks' | 'runtimes'>;
+  Pick<Engine, 'config' | 'containers' | 'copies' | 'idMap' | 'images' | 'layers' | 'networks' | 'runtimes'>;
 
 type Origin = Readonly<{
   ofBuild?: boolean;
@@ -117,6 +117,7 @@ function checkCreation(
     logOpts: engine.config.logOpts,
     runtime: engine.runtimes.defaultName,
     cgroupDriver: engine.config.cgroupDriver,
+    mapsUsers: engine.idMap !== undefined,
   });
   const { hostConfig: asked, warnings: portWarnings } = withFilledBindings(body, complete);
   checkAgainstModes(body, asked.NetworkMode, asked.UTSMode);

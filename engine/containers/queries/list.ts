@@ -1,4 +1,5 @@
 import { parseFilters } from '../../http/values/filters.ts';
+import { filterInSlices } from '../../lib/concurrency/slices.ts';
 import { linkNames } from '../links/links.ts';
 import { presentSummary, wireStatus } from '../present.ts';
 import type { ListQuery, Summary } from '../schema.ts';
@@ -15,11 +16,12 @@ export async function listContainers(engine: InspectNeeds, query: ListQuery): Pr
   const limit = query.limit ?? 0;
   const matches = containerFilter(engine, filters, query);
   // A filter on the state, or a limit, includes stopped containers.
-  const all = query.all === true || limit > 0 || filters.has('status') || query.since || query.before;
-  const found = engine.containers
-    .all()
-    .toReversed()
-    .filter((container) => (all || LISTED.has(wireStatus(container.state))) && matches(container));
+  const all = query.all === true || limit > 0 || filters.has('status') || Boolean(query.since || query.before);
+  const matching = await filterInSlices(
+    engine.containers.all().toReversed(),
+    (container) => (all || LISTED.has(wireStatus(container.state))) && matches(container),
+  );
+  const found = matching.filter(({ id }) => engine.containers.get(id) !== undefined); // others were removed meanwhile
   const chosen = limit > 0 ? found.slice(0, limit) : found;
   const names = linkNames(engine.containers);
   const shown = chosen.map((container) =>

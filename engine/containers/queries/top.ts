@@ -1,13 +1,17 @@
 import { execFile } from 'node:child_process';
+import { readdirSync, readlinkSync } from 'node:fs';
 import { promisify } from 'node:util';
 
 import type { Engine } from '../../engine.ts';
 import { detectCgroups, processesIn } from '../../host/cgroups/cgroups.ts';
+import { isRootless } from '../../host/rootless.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { emitIfThere } from '../container-events.ts';
 import { findAlive } from '../runs/find-alive.ts';
 import { cgroupPathOf } from '../runs/places.ts';
 import type { Top } from '../schema.ts';
+import { isAlive } from '../state.ts';
+import type { Container } from '../store.ts';
 
 type Needs = Pick<Engine, 'containers' | 'events' | 'runs'>;
 
@@ -19,10 +23,26 @@ export async function topContainer(engine: Needs, ref: string, psArguments = '-e
   const { container } = findAlive(engine, ref);
   refuseForeignPids(psArguments);
   const words = psArguments.split(/\s+/).filter((word) => word !== '');
-  const pids = new Set(processesIn(detectCgroups(), cgroupPathOf(container)));
+  const pids = new Set(isRootless ? processesLike(container) : processesIn(detectCgroups(), cgroupPathOf(container)));
   const top = chooseProcesses(await ps(words.length === 0 ? ['-ef'] : words, pids), pids);
   emitIfThere(engine, 'top', container.id);
   return top;
+}
+
+/** Without cgroups: the processes in its mount namespace, which each container has for itself. */
+function processesLike({ state }: Container): number[] {
+  if (!isAlive(state)) return [];
+  const own = namespaceOf(state.pid);
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.filter((one) => own !== undefined && namespaceOf(one) === own).map(Number);
+}
+
+function namespaceOf(pid: number | string): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/mnt`);
+  } catch {
+    return undefined; // it has ended, or is another user's
+  }
 }
 
 /** The lines of these processes; the last column keeps its spaces, which are those of a command. */

@@ -37,36 +37,43 @@ import { placedMounts, seenThroughShim } from './preparation/mount-places.ts';
 import { namespacesOf, sandboxRequest, sharedMemoryOf } from './preparation/namespaces.ts';
 import { describeContainer } from './preparation/process.ts';
 import { shimOptions } from './preparation/shim-options.ts';
+import { mapOf, shimMapOf } from './preparation/user-maps.ts';
 import { mountVolumes, unmountVolumes } from './preparation/volume-mounts.ts';
 import { removeIfLeft, removeRemains } from './remove-remains.ts';
 
-export type StartNeeds = EndNeeds & Pick<Engine, 'layers' | 'locks' | 'memoryFiles'>;
+export type StartNeeds = EndNeeds & Pick<Engine, 'idMap' | 'layers' | 'locks' | 'memoryFiles' | 'volumes'>;
+
+type StartOptions = Readonly<{
+  /** Variables of this run's process, `NAME=value`, which no record keeps, such as secrets. */
+  variables?: readonly string[];
+}>;
 
 /** A start waits this long for the clean-up of the last run. */
 const CLEANUP_TIMEOUT_SECONDS = 30;
+const COPIES_TIMEOUT_SECONDS = 30;
 
 /**
  * Throws `notModified` when it runs already or its restart policy is about to start it, `failed` when the runtime cannot
  * start it. Specification, endpoint 10.
  */
-export async function startContainer(engine: StartNeeds, ref: string): Promise<void> {
+export async function startContainer(engine: StartNeeds, ref: string, options: StartOptions = {}): Promise<void> {
   const { id } = engine.containers.find(ref);
   using _lock = await engine.locks.hold(id);
-  await startHeld(engine, id);
+  await startHeld(engine, id, options);
 }
 
 /** Like `startContainer`, for a holder of the container's lock. */
 export async function startHeld(
   engine: StartNeeds,
   id: string,
-  { byPolicy = false }: { byPolicy?: boolean } = {},
+  { byPolicy = false, variables = [] }: StartOptions & { byPolicy?: boolean } = {},
 ): Promise<void> {
   const measured = measure('container', 'start');
   const claimed = claim(engine, id, byPolicy);
   if (!byPolicy) engine.runs.of(id).forgetRestarts();
   prepareMoves();
   try {
-    await launch(engine, claimed);
+    await launch(engine, claimed, variables);
     measured();
   } catch (error) {
     const exitCode = error instanceof StartFailed ? error.exitCode : 128;
@@ -79,7 +86,7 @@ export async function startHeld(
   }
 }
 
-function claim({ config, containers }: StartNeeds, id: string, byPolicy: boolean): Container {
+function claim({ config, containers, idMap }: StartNeeds, id: string, byPolicy: boolean): Container {
   return containers.change(id, (current) => {
     const { state } = current;
     if (state.status === 'paused') {
@@ -98,16 +105,18 @@ function claim({ config, containers }: StartNeeds, id: string, byPolicy: boolean
       unitWords: undefined,
       cgroup: cgroupPlace(config, current),
       appArmorProfile: profileOf(current),
+      idMap: mapOf(idMap, current),
       state: transition(state, { status: 'starting', from: state }),
     };
   });
 }
 
-async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
+async function launch(engine: StartNeeds, claimed: Container, variables: readonly string[]): Promise<void> {
   const { id } = claimed;
   if (!(await settlesWithin(engine.runs.of(id).cleaned(), CLEANUP_TIMEOUT_SECONDS, engine.clock))) {
     throw new EngineError('failed', `the last run of container ${id} could not be cleaned up yet`);
   }
+  if (claimed.idMap !== undefined) await copiesEnded(engine, id);
   await using undo = new AsyncDisposableStack();
   const folder = shimFolder(engine.config, id);
   const removeFolder = async (): Promise<void> => await removeShimFolder(folder);
@@ -125,28 +134,33 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   const container = { ...withOwnersHostname(engine.containers, claimed), mounts };
   const given = await engine.memoryFiles.of(container);
   const links = linkHosts(engine, container);
-  const { netns, endpoints } = await openSandbox(engine, sandboxRequest(container));
+  const map = shimMapOf(engine, container);
+  const { netns, endpoints } = await openSandbox(engine, { ...sandboxRequest(container), usersOf: map?.ofPid });
   mkdirSync(containerFolder(engine.config, id), { recursive: true, mode: 0o710 });
   if (container.logPath !== '') mkdirSync(dirname(container.logPath), { recursive: true, mode: 0o710 });
   const memory = sharedMemoryOf(engine, container);
   const filesTarget = prepareFolder(folder, given);
   const placed = placedMounts(engine, container);
   const { places } = placed;
-  const options = shimOptions(engine, container, { directory: folder, netns, memory, places, filesTarget });
+  const options = shimOptions(engine, container, { directory: folder, netns, memory, places, filesTarget, map });
   const shim = await spawnShim(options, netns);
   undo.defer(async () => await endShim(engine, container, shim));
-  const fileMounts = writeFiles(shim.pid, filesTarget, given);
+  const fileMounts = writeFiles(shim.pid, filesTarget, given, container.idMap);
   const isServed = usesResolver(endpoints);
   const named = isServed ? serve(engine, container, shim) : undefined;
   named?.catch(() => undefined); // awaited below, when the rest is prepared
 
   const overlay = engine.layers.overlay(id);
   const root = rootSeenBy(shim.pid, overlay);
-  const described = { ...container, mounts: [...seenThroughShim(placed, shim.pid), ...fileMounts] };
+  const described = {
+    ...withVariables(container, variables),
+    mounts: [...seenThroughShim(placed, shim.pid), ...fileMounts],
+  };
   const description = describeContainer(described, {
     root: { path: overlay.target, visibleAt: root },
     user: await userOf(container, root),
     namespaces: namespacesOf(engine, container, netns === undefined ? undefined : shim.pid),
+    users: container.idMap && { path: `/proc/${shim.pid}/fd/5`, map: container.idMap },
     files: filesFor(engine, container, { ...hostsOf(endpoints), links, usesResolver: isServed }),
     shm: memory?.target,
     linkVariables: linkEnvironment(engine, container),
@@ -169,6 +183,17 @@ async function launch(engine: StartNeeds, claimed: Container): Promise<void> {
   engine.background.untilDone('update the addresses in linked containers', { container: id }, () =>
     tellLinkedAddress(engine, id),
   );
+}
+
+function withVariables(container: Container, variables: readonly string[]): Container {
+  const { config } = container;
+  return { ...container, config: { ...config, Env: [...config.Env, ...variables] } };
+}
+
+/** The daemon's mount has other owners than one with a map, and a writable layer must not be mounted twice. */
+async function copiesEnded({ layers, clock }: StartNeeds, id: string): Promise<void> {
+  if (await settlesWithin(layers.unmountedOnHost(id), COPIES_TIMEOUT_SECONDS, clock)) return;
+  throw new EngineError('conflict', `files of container ${id} are being copied`);
 }
 
 /** The devices of requests to the driver `cdi`. Throws `failed` for anything but names in one. */

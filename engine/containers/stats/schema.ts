@@ -94,3 +94,10 @@ export const UsageLine = Type.Object({
   Containers: Type.Array(ContainerUsage),
 });
 export type UsageLine = Static<typeof UsageLine>;
+
+/** Each line has one container. */
+export const UsageRecord = Type.Object({
+  Interval: Type.Integer({ description: 'Seconds between two lines' }),
+  Lines: Type.Array(UsageLine),
+});
+export type UsageRecord = Static<typeof UsageRecord>;

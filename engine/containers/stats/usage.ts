@@ -37,7 +37,11 @@ async function readUsage({ clock, containers, samplers }: Needs, signal: AbortSi
   return { Read: clock.now().toString(), SystemCPU: totalNs, CPUs: online, Containers: read };
 }
 
-function presentUsage(Id: string, { cgroup: { cpu, memory, pids, io }, machine, interfaces }: Usage): ContainerUsage {
+/** Counters of one reading. */
+export function presentUsage(
+  Id: string,
+  { cgroup: { cpu, memory, pids, io }, machine, interfaces }: Usage,
+): ContainerUsage {
   const { total_inactive_file: inheritedFiles, inactive_file: files = 0 } = memory.counters;
   return {
     Id,

@@ -1,6 +1,7 @@
 import {
   appendFileSync,
   chmodSync,
+  chownSync,
   closeSync,
   mkdirSync,
   openSync,
@@ -12,6 +13,7 @@ import { join } from 'node:path';
 
 import type { Config } from '../../../config/daemon-config.ts';
 import type { Engine } from '../../../engine.ts';
+import { mappedRoot } from '../../../host/users/id-map.ts';
 import { hasCode } from '../../../lib/errors.ts';
 import { networkOwner } from '../../links/network-owner.ts';
 import type { Container, ContainerStore } from '../../store.ts';
@@ -66,9 +68,11 @@ function writeEtcFiles(config: Config, container: Container, place: Place): EtcF
   const files = etcFilesOf(config, container.id);
   mkdirSync(containerFolder(config, container.id), { recursive: true, mode: 0o710 });
   const isHost = container.hostConfig.NetworkMode === 'host';
+  const { uid, gid } = container.idMap === undefined ? { uid: 0, gid: 0 } : mappedRoot(container.idMap);
   writeForAll(files.hostname, `${container.config.Hostname}\n`);
   writeForAll(files.hosts, isHost ? hostsOfHost(container) : hostsText(container, place));
   writeForAll(files.resolvConf, resolvText(config, container, { isHost, usesResolver: place.usesResolver }));
+  for (const path of Object.values(files)) chownSync(path, uid, gid);
   return files;
 }
 

@@ -1,6 +1,7 @@
 import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { outsideOf, type IdMap, type IdRange } from '../../../host/users/id-map.ts';
 import { EngineError } from '../../../lib/errors.ts';
 import type { Container, MountPoint } from '../../store.ts';
 
@@ -49,15 +50,26 @@ export function prepareFolder(shimFolder: string, files: readonly MemoryFile[]):
 }
 
 /** Writes the files into the memory that the shim has mounted, and returns their mounts in the container. */
-export function writeFiles(shimPid: number, folder: string | undefined, files: readonly MemoryFile[]): MountPoint[] {
+export function writeFiles(
+  shimPid: number,
+  folder: string | undefined,
+  files: readonly MemoryFile[],
+  idMap: IdMap | undefined,
+): MountPoint[] {
   if (folder === undefined) return [];
   return files.map(({ target, uid, gid, mode, content }, at) => {
     const path = `/proc/${shimPid}/root${folder}/${at}`;
     writeFileSync(path, content, { mode: 0o600, flag: 'wx' }); // a place of the host's file system exists already
-    chownSync(path, uid, gid);
+    chownSync(path, outside(idMap?.uids, uid), outside(idMap?.gids, gid));
     chmodSync(path, mode);
     return fileMount(join(folder, String(at)), target);
   });
+}
+
+function outside(ranges: readonly IdRange[] | undefined, id: number): number {
+  const found = ranges === undefined ? id : outsideOf(ranges, id);
+  if (found === undefined) throw new EngineError('failed', `the owner ${id} of a file is beyond the map of users`);
+  return found;
 }
 
 function fileMount(source: string, destination: string): MountPoint {

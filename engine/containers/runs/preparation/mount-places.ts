@@ -8,7 +8,7 @@ import type { ShimPlace } from '../../../runtime/shim/shim-options.ts';
 import type { Container, MountPoint } from '../../store.ts';
 import { containerFolder } from '../places.ts';
 
-type Needs = Pick<Engine, 'config' | 'layers'>;
+type Needs = Pick<Engine, 'config' | 'layers' | 'volumes'>;
 
 /** The mounts of a run, with their sources for the runtime, and the mounts that the shim makes for them before. */
 export type Placed = Readonly<{ mounts: MountPoint[]; places: ShimPlace[] }>;
@@ -17,17 +17,21 @@ export type Placed = Readonly<{ mounts: MountPoint[]; places: ShimPlace[] }>;
  * Parts of volumes, and images: the shim mounts them in its own namespace, below the container's folder. The data root is
  * private, so they are not visible on the host.
  */
-export function placedMounts({ config, layers }: Needs, { id, mounts }: Pick<Container, 'id' | 'mounts'>): Placed {
+export function placedMounts(
+  { config, layers, volumes }: Needs,
+  { id, mounts, idMap }: Pick<Container, 'id' | 'mounts' | 'idMap'>,
+): Placed {
   const folder = join(containerFolder(config, id), 'mounts');
   const places: ShimPlace[] = [];
   const placed = mounts.map((mount, index): MountPoint => {
     const { type, source, subpath, imageId } = mount;
-    if (type !== 'image' && subpath === undefined) return mount;
+    const isMapped = idMap !== undefined && hasContainerOwners(volumes, mount);
+    if (type !== 'image' && subpath === undefined && !isMapped) return mount;
     if (places.length === 0) makeEmpty(folder);
     const target = join(folder, `${index}`);
     if (imageId === undefined) {
       closeSync(holdSource(mount)); // for an error with its reason; the shim finds it once more
-      places.push({ source, subpath, target });
+      places.push({ source, subpath, target, isMapped });
     } else {
       const whole = makeFolder(join(folder, `${index}-image`));
       // An overlay without a writable layer has two lower folders at least.
@@ -37,6 +41,19 @@ export function placedMounts({ config, layers }: Needs, { id, mounts }: Pick<Con
     return { ...mount, source: target };
   });
   return { mounts: placed, places };
+}
+
+/** File systems of a volume's own, whose owners are ids of containers. */
+const OWN_FILESYSTEMS = new Set(['tmpfs', 'ext2', 'ext3', 'ext4', 'xfs', 'btrfs']);
+
+/**
+ * Whether the owners of a mount's files are ids of containers, as in layers: those of volumes that the engine makes. The
+ * host's folders keep the host's owners, whichever way they come in, as do servers' files: its root is not theirs.
+ */
+function hasContainerOwners(volumes: Engine['volumes'], { type, name, driver }: MountPoint): boolean {
+  if (type !== 'volume' || driver !== 'local') return false;
+  const { device = '', type: kind = '' } = (name === undefined ? undefined : volumes.get(name))?.options ?? {};
+  return device === '' || OWN_FILESYSTEMS.has(kind);
 }
 
 /** The mounts, with the paths by which this daemon sees those of the shim. */

@@ -59,6 +59,7 @@ function specOf(
     root: { path: '/root', visibleAt: emptyRoot },
     user: { uid, gid: 0, additionalGids: [0], home: '/root' },
     namespaces,
+    users: undefined,
     files,
     linkVariables: [],
     shm: undefined,

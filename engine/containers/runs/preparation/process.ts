@@ -30,7 +30,7 @@ export function processOf(
   };
 }
 
-type Around = Pick<SpecDescription, 'namespaces' | 'files' | 'cgroup'> & {
+type Around = Pick<SpecDescription, 'namespaces' | 'users' | 'files' | 'cgroup'> & {
   user: ContainerUser;
   /** Paths of the root: for the runtime, and for this daemon. */
   root: Readonly<{ path: string; visibleAt: string }>;
@@ -46,7 +46,7 @@ type Around = Pick<SpecDescription, 'namespaces' | 'files' | 'cgroup'> & {
 /** The container's first process and its surroundings. */
 export function describeContainer(container: Container, around: Around): SpecDescription {
   const { config, hostConfig, path, args, mounts } = container;
-  const { namespaces, files, cgroup, user, root, shm, linkVariables, defaultUlimits, devices } = around;
+  const { namespaces, users, files, cgroup, user, root, shm, linkVariables, defaultUlimits, devices } = around;
   return {
     process: {
       ...processOf(container, user, defaultUlimits),
@@ -59,6 +59,7 @@ export function describeContainer(container: Container, around: Around): SpecDes
     root: { ...root, isReadOnly: hostConfig.ReadonlyRootfs },
     privileged: hostConfig.Privileged,
     namespaces,
+    users,
     ownCgroupNamespace: hostConfig.CgroupnsMode === 'private',
     cgroup,
     mounts,

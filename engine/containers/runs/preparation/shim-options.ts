@@ -1,6 +1,6 @@
 import type { Engine } from '../../../engine.ts';
 import { logDriverOf } from '../../../logs/drivers.ts';
-import type { ShimPlace } from '../../../runtime/shim/shim-options.ts';
+import type { ShimMap, ShimPlace } from '../../../runtime/shim/shim-options.ts';
 import type { ShimOptions } from '../../../runtime/shim/shim.ts';
 import type { Container } from '../../store.ts';
 import { cgroupPathOf, runtimeCgroupOf } from '../places.ts';
@@ -16,13 +16,14 @@ type Given = Readonly<{
   memory: SharedMemory | undefined;
   places: readonly ShimPlace[];
   filesTarget: string | undefined;
+  map: ShimMap | undefined;
 }>;
 
 /** The options of a container's shim. Throws `invalid` for an unknown runtime. */
 export function shimOptions(
   { layers, runtimes }: Needs,
   container: Container,
-  { directory, netns, memory, places, filesTarget }: Given,
+  { directory, netns, memory, places, filesTarget, map }: Given,
 ): ShimOptions {
   const { id, config, hostConfig } = container;
   const borrowed = memory?.ofPid === undefined ? undefined : { ofPid: memory.ofPid, target: memory.target };
@@ -31,6 +32,7 @@ export function shimOptions(
     directory,
     runtime: runtimes.get(hostConfig.Runtime),
     mode: { kind: 'container', rootfs: layers.wholeOverlay(id), netns, memory: borrowed, places, filesTarget },
+    map,
     tty: config.Tty,
     openStdin: config.OpenStdin,
     stdinOnce: config.StdinOnce,

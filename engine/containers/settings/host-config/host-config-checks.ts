@@ -29,6 +29,17 @@ export function checkHostConfig(hostConfig: HostConfig, { usesCgroups2, cgroupDr
   wantedCapabilities({ add: hostConfig.CapAdd, drop: hostConfig.CapDrop, privileged: hostConfig.Privileged });
 }
 
+/** Refuses settings that need the users of the host, in dockerd's words. Throws `invalid`. */
+export function checkWithUserNamespace({ UsernsMode, Privileged, NetworkMode, PidMode }: HostConfig): void {
+  if (UsernsMode === 'host') return;
+  refuseIf(
+    Privileged,
+    'privileged mode is incompatible with user namespaces.  You must run the container in the host namespace when running privileged mode',
+  );
+  refuseIf(NetworkMode === 'host', "cannot share the host's network namespace when user namespaces are enabled");
+  refuseIf(PidMode === 'host', 'cannot share the host PID namespace when user namespaces are enabled');
+}
+
 function checkModes({
   AutoRemove,
   RestartPolicy,

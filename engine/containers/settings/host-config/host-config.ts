@@ -3,7 +3,7 @@ import { detectCgroups } from '../../../host/cgroups/cgroups.ts';
 import { logConfigOf } from '../../../logs/log-options.ts';
 import { DEFAULT_MASKED, DEFAULT_READ_ONLY } from '../../../oci/security/hidden-paths.ts';
 import { portBindingsOf } from '../port-bindings.ts';
-import { checkHostConfig } from './host-config-checks.ts';
+import { checkHostConfig, checkWithUserNamespace } from './host-config-checks.ts';
 import { DEFAULTS } from './host-config-defaults.ts';
 import type { HostConfig, HostConfigBody } from './host-config-schema.ts';
 
@@ -14,6 +14,8 @@ type Defaults = {
   logOpts: Readonly<Record<string, string>>;
   runtime: string;
   cgroupDriver?: CgroupDriver;
+  /** Whether containers have users of their own, unless they ask for the host's. */
+  mapsUsers?: boolean;
 };
 
 /** A client's HostConfig with every field present, checked. Throws `invalid` with the reason. */
@@ -48,6 +50,7 @@ export function completeHostConfig(body: HostConfigBody, defaults: Defaults): Ho
   // As much swap as memory, if only memory is limited.
   if (hostConfig.Memory > 0 && hostConfig.MemorySwap === 0) hostConfig.MemorySwap = hostConfig.Memory * 2;
   checkHostConfig(hostConfig, { usesCgroups2: usesCgroups2(), cgroupDriver: defaults.cgroupDriver });
+  if (defaults.mapsUsers === true) checkWithUserNamespace(hostConfig);
   return hostConfig;
 }
 
