@@ -12,7 +12,7 @@ type How = Readonly<{
   /** Even if it exists here. */
   pulls: boolean;
   credentials: CredentialsByHost;
-  output: StageOutput;
+  output: Pick<StageOutput, 'report'>;
   signal: AbortSignal;
   platform: Platform | undefined;
 }>;

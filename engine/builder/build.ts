@@ -17,7 +17,7 @@ import type { BuildContext } from './context/context.ts';
 import type { BuildOptions } from './options.ts';
 import type { BuildOutput } from './output.ts';
 import { stagesNamed } from './stage-names.ts';
-import { buildStage, StageState } from './stage.ts';
+import { buildStage, StageState, type KeyedStep } from './stage.ts';
 import { downloaded } from './steps/download.ts';
 
 type Request = Readonly<{
@@ -30,7 +30,24 @@ type Request = Readonly<{
   output: (stages: readonly Stage[]) => BuildOutput;
   signal: AbortSignal;
   wantsAux: boolean;
+  named?: NamedImages;
 }>;
+
+/** Images that stand for names in FROM and `--from`, also instead of stages of these names. */
+export type NamedImages = Readonly<{
+  has: (name: string) => boolean;
+  image: (name: string, platform: Platform | undefined) => Promise<Image>;
+}>;
+
+type Result = { image: Image; allSteps: readonly KeyedStep[] } & Pick<
+  StageState,
+  'historyLines' | 'argsEscaped' | 'platform' | 'steps'
+>;
+
+const NONE: NamedImages = {
+  has: () => false,
+  image: async () => await Promise.reject(new Error('there are no named images')),
+};
 
 /** One build: its stages, each of which is built when it is needed, and at most once. */
 export class Build {
@@ -47,6 +64,7 @@ export class Build {
   readonly steps: number;
   readonly #failed = new AbortController();
   readonly #output: BuildOutput;
+  readonly #named: NamedImages;
   readonly #stages: readonly Stage[];
   readonly #firstSteps: readonly number[];
   #stored = 0;
@@ -64,6 +82,7 @@ export class Build {
     this.wantsAux = request.wantsAux;
     this.args = new BuildArgs(request.options);
     this.signal = AbortSignal.any([request.signal, this.#failed.signal]);
+    this.#named = request.named ?? NONE;
     this.#stages = stagesNamed(request.plan, request.options);
     this.#output = request.output(this.#stages);
     this.#firstSteps = firstStepsOf(this.#stages, request.plan.globalArgs.length + 1);
@@ -71,7 +90,7 @@ export class Build {
   }
 
   /** Builds the last stage with those that it needs, and gives the image its names. */
-  async run(): Promise<{ image: Image } & Pick<StageState, 'historyLines' | 'argsEscaped'>> {
+  async run(): Promise<Result> {
     const { warnings } = this.plan;
     if (warnings.length > 0) this.#output.whole.errorText(`${warnings.join('\n')}\n`);
     this.#takeGlobalArgs();
@@ -79,7 +98,7 @@ export class Build {
     const last = this.#stages.length - 1;
     this.#skipUnneeded(last);
     try {
-      const { image, historyLines, argsEscaped } = await this.#stage(last);
+      const { image, historyLines, argsEscaped, platform, steps } = await this.#stage(last);
       await this.#output.settled();
       if (image === undefined) throw new EngineError('failed', 'No image was generated. Is your Dockerfile empty?');
       this.#tellUnusedArgs();
@@ -90,7 +109,7 @@ export class Build {
         giveName(this.engine, image.id, name);
         this.#output.whole.note(`Successfully tagged ${familiarReference(name)}\n`);
       }
-      return { image, historyLines, argsEscaped };
+      return { image, historyLines, argsEscaped, platform, steps, allSteps: await this.#allSteps() };
     } catch (error) {
       this.#failed.abort(error);
       await Promise.allSettled(this.#running.values()); // no work goes on after the answer
@@ -99,16 +118,24 @@ export class Build {
     }
   }
 
+  /** Those of all stages that it has built. */
+  async #allSteps(): Promise<KeyedStep[]> {
+    const stages = await Promise.allSettled(this.#running.values());
+    return stages.flatMap((each) => (each.status === 'fulfilled' ? each.value.steps : []));
+  }
+
   /** The stage of this name in front of another one. */
   earlierStage(name: string, { index }: StageState): Promise<StageState> | undefined {
-    const found = this.#stages.findLastIndex(
-      ({ from }, at) => at < index && from.name !== '' && from.name === name.toLowerCase(),
-    );
+    const found = this.#stages.findLastIndex((stage, at) => at < index && this.#isCalled(stage, name));
     return found < 0 ? undefined : this.#stage(found);
   }
 
   isEarlierStage(name: string, { index }: StageState): boolean {
-    return this.#stages.some(({ from }, at) => at < index && from.name !== '' && from.name === name.toLowerCase());
+    return this.#stages.some((stage, at) => at < index && this.#isCalled(stage, name));
+  }
+
+  #isCalled({ from }: Stage, name: string): boolean {
+    return from.name !== '' && from.name === name.toLowerCase() && !this.#named.has(name);
   }
 
   /** The name in a FROM, with its variables. Throws `invalid`. */
@@ -120,6 +147,7 @@ export class Build {
   async imageOf(name: string, state: StageState, platform?: Platform): Promise<Image | undefined> {
     const earlier = this.earlierStage(name, state);
     if (earlier !== undefined) return (await earlier).image;
+    if (this.#named.has(name)) return await this.#named.image(name, platform);
     const { credentials, pulls } = this.options;
     const { output } = state;
     return await baseImage(this.engine, name, { pulls, credentials, output, signal: this.signal, platform });
@@ -194,7 +222,7 @@ export class Build {
       if (step.kind === 'run') for (const mount of step.mounts) names.add(mount.from.toLowerCase());
     }
     return this.#stages.slice(0, index).flatMap(({ from: { name } }, at) => {
-      const isNamed = (name !== '' && names.has(name)) || names.has(String(at));
+      const isNamed = (name !== '' && names.has(name) && !this.#named.has(name)) || names.has(String(at));
       return isNamed ? [at] : [];
     });
   }

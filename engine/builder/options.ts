@@ -11,8 +11,10 @@ import {
 import { EngineError } from '../lib/errors.ts';
 import { credentialsIn, type Credentials } from '../registry/auth/credentials.ts';
 import type { GivenArgs } from './build-args.ts';
+import type { ImportedSteps } from './cache/imported-steps.ts';
 import type { BuildQuery } from './schema.ts';
 import { secretsIn, type Secrets } from './secrets.ts';
+import { NO_AGENTS, type SshAgents } from './steps/ssh-agents.ts';
 
 /** The credentials for a registry, by its name. */
 export type CredentialsByHost = Readonly<{
@@ -42,12 +44,16 @@ export type BuildOptions = Readonly<{
   /** Platform of base images; that of a FROM goes before it. */
   platform: Platform | undefined;
   cacheFrom: readonly string[];
+  /** Steps of other machines. */
+  imported?: ImportedSteps | undefined;
   /** Settings of each step's container. */
   hostConfig: HostConfigBody;
   /** By the name of the registry. */
   credentials: CredentialsByHost;
   /** For `RUN --mount=type=secret`. */
   secrets: Secrets;
+  /** For `RUN --mount=type=ssh`. */
+  agents: SshAgents;
 }>;
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
@@ -84,6 +90,7 @@ export function buildOptions(query: BuildQuery, headers: Headers): BuildOptions 
     hostConfig: hostConfigOf(query),
     credentials: credentialsOf(header('x-registry-config')),
     secrets: secretsIn(header('x-build-secrets')),
+    agents: NO_AGENTS,
   };
 }
 

@@ -63,6 +63,7 @@ export function removeOldSecrets(config: Pick<Config, 'execRoot'>): void {
   rmSync(secretsFolder(config), { recursive: true, force: true });
 }
 
-function secretsFolder({ execRoot }: Pick<Config, 'execRoot'>): string {
+/** A folder in memory on usual machines, which each start of the daemon empties. */
+export function secretsFolder({ execRoot }: Pick<Config, 'execRoot'>): string {
   return join(execRoot, 'build-secrets');
 }

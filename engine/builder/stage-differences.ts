@@ -8,6 +8,7 @@ import type { StageState } from './stage.ts';
 /** Takes over the lines of an earlier stage, and in BuildKit its arguments and those in front of variables. */
 export function inherit(state: StageState, earlier: StageState): void {
   append(state.historyLines, earlier.historyLines);
+  append(state.steps, earlier.steps);
   state.argsEscaped = earlier.argsEscaped;
   if (state.isClassic) return;
   state.args.inherit(earlier.args);

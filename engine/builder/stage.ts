@@ -15,6 +15,8 @@ import type { BuildArgs } from './build-args.ts';
 import type { Build } from './build.ts';
 import { CacheSources } from './cache/cache-sources.ts';
 import { StepCache } from './cache/cache.ts';
+import { importedImage } from './cache/imported-steps.ts';
+import { baseKey, stepKey } from './cache/step-key.ts';
 import type { StageOutput } from './output.ts';
 import { shownBase, shownCode } from './shown-code.ts';
 import { inherit, maskedSecrets, settingLine, takeArg } from './stage-differences.ts';
@@ -23,6 +25,9 @@ import { runStep } from './steps/run-step.ts';
 import { settingStep, workingDirectoryStep } from './steps/setting-step.ts';
 
 const DEFAULT_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** A step under its key, and the image that it made. */
+export type KeyedStep = Readonly<{ key: string; parent: string; image: Image }>;
 
 /** The state of a stage: changed by its steps, one after the other. */
 export class StageState {
@@ -43,6 +48,14 @@ export class StageState {
    * for one that they leave out.
    */
   readonly historyLines: (string | undefined)[] = [];
+  /** The platform that was asked for where no base image has one. */
+  platform: Platform | undefined;
+  /** Names the steps so far, on each machine alike. */
+  key = '';
+  /** The steps so far with the images that they made, for caches of other machines. */
+  readonly steps: KeyedStep[] = [];
+  /** That of the step before. */
+  #parentKey = '';
   /** The files and volumes that `checkVolumes` has found to agree. */
   checkedVolumes = '';
 
@@ -80,12 +93,16 @@ export class StageState {
   /** Records the image that a step has made, or found in the cache. */
   goOn(image: Image): void {
     this.image = image;
+    if (!this.isClassic) this.steps.push({ key: this.key, parent: this.#parentKey, image });
     this.settings = { ...this.settings, config: { ...this.config, Image: image.id } };
   }
 
-  /** Whether the cache has this step. */
-  takeFromCache(config: RunConfig): boolean {
-    const found = this.cache.find(this.image, config);
+  /** Begins a step: whether the cache has it. */
+  async takeFromCache(config: RunConfig): Promise<boolean> {
+    this.#parentKey = this.key;
+    if (!this.isClassic) this.key = stepKey(this.key, config);
+    const imported = async (): Promise<Image | undefined> => await importedImage(this, this.key, config);
+    const found = await this.cache.find(this.image, config, imported);
     if (found === undefined) return false;
     this.output.useCache();
     this.goOn(found);
@@ -146,6 +163,7 @@ async function begin(state: StageState, { from }: Stage): Promise<void> {
   const platform = parsePlatform(expand(from.platform)) ?? build.options.platform;
   const earlier = build.earlierStage(name, state);
   if (earlier !== undefined) inherit(state, await earlier);
+  state.platform = name === 'scratch' ? platform : (await earlier)?.platform;
   const image = name === 'scratch' ? undefined : await baseOf(state, name, platform);
   const inherited = image === undefined ? EMPTY_CONFIG : runConfigOf(image.wireConfig);
   const env = inherited.Env ?? [];
@@ -159,6 +177,7 @@ async function begin(state: StageState, { from }: Stage): Promise<void> {
   };
   state.argsEscaped ||= image?.wireConfig['ArgsEscaped'] === true;
   state.image = image;
+  if (!state.isClassic) state.key = (await earlier)?.key ?? baseKey(image);
   state.settings = { config, maintainer: '', hasCommand: false };
   await takeTriggers(state, config.OnBuild ?? []);
 }

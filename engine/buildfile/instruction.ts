@@ -1,5 +1,5 @@
 import type { Healthcheck } from '../records/healthcheck.ts';
-import type { Heredoc } from './heredocs.ts';
+import type { Heredoc } from './lines/heredocs.ts';
 import type { MountOption } from './mount-option.ts';
 
 /** A command that is a list of words, or a text for the shell. */

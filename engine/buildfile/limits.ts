@@ -2,6 +2,8 @@ import { EngineError } from '../lib/errors.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
+/** Platforms of one build. */
+export const MAX_PLATFORMS = 32;
 
 /** Bytes of a Buildfile. Real ones have a thousandth of each of these limits. */
 export const MAX_FILE_BYTES = 4 * MIB;

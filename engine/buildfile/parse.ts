@@ -1,13 +1,13 @@
 import { runAtOnce } from '../lib/concurrency/slices.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Dialect } from './dialect.ts';
-import { Directives, type Directive } from './directives.ts';
-import { heredocsIn, readHeredocs, type Heredoc } from './heredocs.ts';
-import { jsonWords } from './json-words.ts';
 import { MAX_INSTRUCTION_LENGTH, MAX_INSTRUCTIONS, refuseAbove } from './limits.ts';
+import { Directives, type Directive } from './lines/directives.ts';
+import { heredocsIn, readHeredocs, type Heredoc } from './lines/heredocs.ts';
+import { jsonWords } from './lines/json-words.ts';
+import { SourceLines } from './lines/source-lines.ts';
+import { splitAtBlanks, splitAtFirstBlank, splitCommand, splitWords } from './lines/words.ts';
 import { LocatedError } from './located-error.ts';
-import { SourceLines } from './source-lines.ts';
-import { splitAtBlanks, splitAtFirstBlank, splitCommand, splitWords } from './words.ts';
 
 /** An instruction as written, not yet interpreted. */
 export type Line = Readonly<{
@@ -77,7 +77,7 @@ export function* parseInSteps(text: string, dialect: Dialect = 'classic'): Gener
   const warnings: string[] = [];
   const emptyContinuations: number[] = [];
   const source = new SourceLines(text);
-  let comments: string[] = [];
+  let comments: string[] = []; // not copied for each comment: there may be 100,000
   for (;;) {
     yield;
     const first = source.next();
@@ -85,7 +85,7 @@ export function* parseInSteps(text: string, dialect: Dialect = 'classic'): Gener
     const start = source.number;
     const located = <T>(work: () => T): T => (dialect === 'classic' ? work() : inLines(start, source, work));
     const isDirective = located(() => directives.look(first.trimStart(), start));
-    if (first.trimStart().startsWith('#') && !isDirective) comments = withComment(comments, first);
+    if (first.trimStart().startsWith('#') && !isDirective) addComment(comments, first);
     const whole = joinLines(first, source, directives);
     if (whole.text === '') continue;
     if (whole.hasEmptyLine) {
@@ -119,9 +119,10 @@ function inLines<T>(start: number, source: SourceLines, work: () => T): T {
 }
 
 /** An empty comment separates those in front of it from the instruction. */
-function withComment(comments: readonly string[], line: string): string[] {
+function addComment(comments: string[], line: string): void {
   const text = line.trimStart().slice(1).trim();
-  return text === '' ? [] : [...comments, text];
+  if (text === '') comments.length = 0;
+  else comments.push(text);
 }
 
 /** Reads one instruction, such as a trigger of ONBUILD. */

@@ -20,12 +20,16 @@ export class StepCache {
     this.#sources = sources;
   }
 
-  /** `parent`: undefined for `FROM scratch`. */
-  find(parent: Image | undefined, config: RunConfig): Image | undefined {
+  /** `parent`: undefined for `FROM scratch`. `imported`: finds the step in caches of other machines. */
+  async find(
+    parent: Image | undefined,
+    config: RunConfig,
+    imported: () => Promise<Image | undefined>,
+  ): Promise<Image | undefined> {
     if (this.#isOff || this.#isOver) return undefined;
     const local = this.#local(parent?.id, config);
     const isTrusted = this.#sources === undefined || (local !== undefined && this.#sources.cameFrom(local));
-    const found = isTrusted ? local : this.#sources.next(parent, config);
+    const found = (isTrusted ? local : this.#sources.next(parent, config)) ?? (await imported());
     this.#isOver = found === undefined;
     return found;
   }

@@ -6,11 +6,13 @@ import { cacheFilter, keptBytes, type CacheLimits } from './prune.ts';
 const now = Temporal.Instant.from('2026-01-02T00:00:00Z');
 const cache = {
   id: 'abcdef',
+  type: 'exec.cachemount',
+  description: '',
   bytes: 1,
   createdAt: now.subtract({ hours: 30 }),
   usedAt: now.subtract({ hours: 10 }),
   isUsed: false,
-};
+} as const;
 
 suite('cacheFilter', () => {
   const cases: [filters: object, isMatch: boolean][] = [

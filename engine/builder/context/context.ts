@@ -1,4 +1,4 @@
-import { existsSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, rmSync, writeSync } from 'node:fs';
 import { mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -13,13 +13,14 @@ import { spreadFoldersIn } from '../../host/files/spread-folders.ts';
 import { unmountBelow } from '../../host/mounts/unmount-below.ts';
 import type { ContextEntry } from '../../layers/threads/archive-messages.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
-import { runInSlices } from '../../lib/concurrency/slices.ts';
+import { runInSlices, Slices } from '../../lib/concurrency/slices.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { makeFolders } from '../../lib/folders.ts';
 import { newId, shortId } from '../../lib/ids.ts';
 import { removeTree } from '../../trees/remove.ts';
 import { ContextTree } from './context-tree.ts';
 import { removeIgnored } from './ignored-entries.ts';
+import type { ContextFiles } from './kept-contexts.ts';
 
 type Needs = Pick<Engine, 'archives'>;
 type Parts = Readonly<{ folder: string; tree: ContextTree; signal: AbortSignal }>;
@@ -83,10 +84,13 @@ export class BuildContext implements Disposable {
     const tree = new ContextTree();
     using undo = new DisposableStack();
     undo.use(tree);
+    using written = new DisposableStack();
+    const entries = written.adopt(openSync(entriesIn(folder), 'wx', 0o600), closeSync);
     const refused = new AbortController();
     let failure: EngineError | undefined;
     const add = (group: readonly ContextEntry[]): void => {
       failure ??= addAll(tree, group);
+      writeSync(entries, `${JSON.stringify(group)}\n`);
       if (failure !== undefined) refused.abort(failure);
     };
     try {
@@ -97,6 +101,27 @@ export class BuildContext implements Disposable {
     if (failure !== undefined) throw failure;
     undo.move();
     return new BuildContext(archives, { folder, tree, signal });
+  }
+
+  /** The context of an earlier build, whose `files` are in the folder. */
+  static async again({ archives }: Needs, folder: string, signal: AbortSignal): Promise<BuildContext> {
+    const tree = new ContextTree();
+    using undo = new DisposableStack();
+    undo.use(tree);
+    const slices = new Slices(signal);
+    await using file = await open(entriesIn(folder), 'r');
+    for await (const line of file.readLines()) {
+      const failure = addAll(tree, JSON.parse(line) as ContextEntry[]);
+      if (failure !== undefined) throw failure;
+      if (slices.isOver) await slices.pause();
+    }
+    undo.move();
+    return new BuildContext(archives, { folder, tree, signal });
+  }
+
+  /** The files of a context in the folder of its build. */
+  static filesIn(folder: string): ContextFiles {
+    return { archive: spoolIn(folder), entries: entriesIn(folder) };
   }
 
   /** Extracts the files. Throws `invalid` for names and types that no file system takes. */
@@ -182,6 +207,10 @@ function patternsIn(text: string): IgnorePattern[] {
     if (!(error instanceof PatternError)) throw error;
     throw new EngineError('invalid', error.message, { cause: error });
   }
+}
+
+function entriesIn(folder: string): string {
+  return join(folder, 'context.entries');
 }
 
 function spoolIn(folder: string): string {

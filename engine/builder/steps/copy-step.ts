@@ -28,7 +28,7 @@ export async function copyStep(state: StageState, step: Copy, expand: (text: str
     `#(nop) ${name} ${flagsOf(step).join(' ')}${sumOfAll(found)} in ${step.destination} `,
   );
   state.historyLines.push(historyLine(step));
-  if (state.takeFromCache(config)) return;
+  if (await state.takeFromCache(config)) return;
   const works = await Promise.all(
     sources.map(async ({ root, found: paths, extracts }) => ({ from: await root(), paths, extracts })),
   );

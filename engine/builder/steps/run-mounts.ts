@@ -9,6 +9,7 @@ import { secretFile } from '../secrets.ts';
 import type { StageState } from '../stage.ts';
 import { boundPlace, throwAway } from './bound-place.ts';
 import { imageRoot } from './scratch-root.ts';
+import { agentSocket } from './ssh-agents.ts';
 
 type Spec = Readonly<{
   Type: 'bind' | 'tmpfs';
@@ -17,6 +18,9 @@ type Spec = Readonly<{
   ReadOnly?: boolean;
   TmpfsOptions?: { SizeBytes?: number };
 }>;
+/** Programs find the agent of a step by it. */
+const AGENT_VARIABLE = 'SSH_AUTH_SOCK';
+
 type Mounts = Readonly<{
   /** The mount points, which are kept out of the layer. */
   places: readonly string[];
@@ -38,8 +42,13 @@ export async function runMounts(
   const places: string[] = [];
   const sums: string[] = [];
   const env: string[] = [];
+  let agents = 0;
   for (const written of options) {
-    const option = written.type === 'secret' ? completeSecret(written) : written;
+    const option = completed(written, agents);
+    if (option.type === 'ssh') {
+      if (agents === 0 && !hasVariable(state, AGENT_VARIABLE)) env.push(`${AGENT_VARIABLE}=${option.target}`);
+      agents += 1;
+    }
     if (option.env !== undefined) {
       const content = await secretOf(state, option);
       if (content !== undefined) env.push(`${option.env}=${content.toString()}`);
@@ -63,6 +72,16 @@ export async function runMounts(
     return specs;
   };
   return { places, sums, env, prepare };
+}
+
+function completed(option: MountOption, agents: number): MountOption {
+  if (option.type === 'secret') return completeSecret(option);
+  if (option.type !== 'ssh') return option;
+  return { ...option, id: option.id || 'default', target: option.target || `/run/buildkit/ssh_agent.${agents}` };
+}
+
+function hasVariable({ variables }: StageState, name: string): boolean {
+  return variables.some((variable) => variable.startsWith(`${name}=`));
 }
 
 /** The default of its id is the last part of its path; the default of its path is below /run/secrets. */
@@ -97,7 +116,7 @@ async function mountOf(
     case 'secret':
       return await secretMount(state, option, target, resources);
     case 'ssh':
-      throw new EngineError('notImplemented', 'RUN --mount=type=ssh is not implemented yet');
+      return await agentMount(state, option, target, resources);
     case 'bind':
       return await boundFiles(state, option, target, resources);
   }
@@ -120,6 +139,25 @@ async function secretMount(
   const make = async (): Promise<Spec> => {
     const { path } = resources.use(await secretFile(state.build.engine, content, { uid, gid, mode }));
     return bind(path, target, true);
+  };
+  return { sum: '', make };
+}
+
+/** A missing agent is left out unless it is required. */
+async function agentMount(
+  { build }: StageState,
+  { id, isRequired, uid = 0, gid = 0, mode = 0o600 }: MountOption,
+  target: string,
+  resources: AsyncDisposableStack,
+): Promise<OneMount | undefined> {
+  const { agents } = build.options;
+  if (!(await agents.has(id))) {
+    if (isRequired) throw new EngineError('invalid', `no SSH key ${JSON.stringify(id)} forwarded from the client`);
+    return undefined;
+  }
+  const make = async (): Promise<Spec> => {
+    const { path } = resources.use(await agentSocket(build.engine, agents, id, { uid, gid, mode }));
+    return bind(path, target, false);
   };
   return { sum: '', make };
 }

@@ -1,8 +1,8 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { heredocOf } from '../../buildfile/heredocs.ts';
 import type { Run } from '../../buildfile/instruction.ts';
+import { heredocOf } from '../../buildfile/lines/heredocs.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newId, shortId } from '../../lib/ids.ts';
 import type { Build } from '../build.ts';

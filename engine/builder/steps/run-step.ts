@@ -18,6 +18,7 @@ import { shortId } from '../../lib/ids.ts';
 import { EMPTY_CONFIG } from '../../records/run-config.ts';
 import type { StageOutput } from '../output.ts';
 import type { StageState } from '../stage.ts';
+import { explainForeign } from './foreign-platform.ts';
 import { runMounts } from './run-mounts.ts';
 import { runScript } from './run-script.ts';
 import { StepFailed } from './step-failed.ts';
@@ -43,13 +44,13 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
     ),
   );
   const known = { ...config, Cmd: hasMore ? [`|${recorded.length}`, ...recorded, ...words] : words, Entrypoint: null };
-  if (state.takeFromCache(known)) return;
+  if (await state.takeFromCache(known)) return;
   const specs = await mounts.prepare();
   const body = {
     ...config,
     Image: imageOf(state, resources),
     Cmd: words,
-    Env: [...withOverrides(state), ...visible, ...otherCases(state, visible), ...mounts.env],
+    Env: [...withOverrides(state), ...visible, ...otherCases(state, visible)],
     Entrypoint: words.length > 0 ? [''] : (config.Entrypoint ?? undefined), // `RUN []` is the command of the image so far, as in dockerd
     Healthcheck: { Test: ['NONE'] },
     HostConfig: {
@@ -59,7 +60,7 @@ export async function runStep(state: StageState, step: Run, commandLine: readonl
       ...(binds.length > 0 && { Binds: binds }),
     },
   } as Parameters<typeof createContainer>[1];
-  const id = await runContainer(state, body, words);
+  const id = await explainForeign(state, async () => await runContainer(state, body, words, mounts.env));
   try {
     using leases = new DisposableStack();
     const layer = await commitLayer(build.engine, id, leases, [...mounts.places, '/dev/pipes'], build.signal);
@@ -111,6 +112,7 @@ async function runContainer(
   state: StageState,
   body: Parameters<typeof createContainer>[1],
   words: readonly string[],
+  secrets: readonly string[],
 ): Promise<string> {
   const { engine, options, signal } = state.build;
   signal.throwIfAborted();
@@ -119,7 +121,7 @@ async function runContainer(
   for (const warning of warnings) state.output.warn(` ---> [Warning] ${warning}\n`);
   state.output.note(` ---> Running in ${shortId(id)}\n`);
   try {
-    const exitCode = await exitCodeOfRun(state, id);
+    const exitCode = await exitCodeOfRun(state, id, secrets);
     if (exitCode === 0) return id;
     const command = (words.length > 0 ? words : (container.config.Cmd ?? [])).join(' ');
     throw new StepFailed(command, exitCode);
@@ -131,7 +133,7 @@ async function runContainer(
   }
 }
 
-async function exitCodeOfRun({ build, output }: StageState, id: string): Promise<number> {
+async function exitCodeOfRun({ build, output }: StageState, id: string, variables: readonly string[]): Promise<number> {
   const { engine, signal } = build;
   const attach = prepareAttach(engine, id, { stream: true, stdout: true, stderr: true });
   const client = new OutputClient(output);
@@ -149,7 +151,7 @@ async function exitCodeOfRun({ build, output }: StageState, id: string): Promise
   };
   signal.addEventListener('abort', end, { once: true });
   try {
-    await startContainer(engine, id);
+    await startContainer(engine, id, { variables });
     if (signal.aborted) end();
     await attached;
     await engine.runs.of(id).settled();

@@ -8,6 +8,7 @@ import { newId, shortId } from '../../lib/ids.ts';
 import { EMPTY_CONFIG, runConfigOf, type RunConfig } from '../../records/run-config.ts';
 import type { StageState } from '../stage.ts';
 import { checkVolumes } from './check-volumes.ts';
+import { epochIn, makeAtTime } from './folder-times.ts';
 import { ownerOf } from './owner.ts';
 import { scratchRoot } from './scratch-root.ts';
 import { storeStep } from './store-step.ts';
@@ -15,7 +16,7 @@ import { storeStep } from './store-step.ts';
 /** A step that changes settings only. */
 export async function settingStep(state: StageState, comment: string): Promise<void> {
   const config = state.withComment('#(nop) ', comment);
-  if (state.takeFromCache(config)) return;
+  if (await state.takeFromCache(config)) return;
   await checkVolumes(state);
   const containerId = await tellContainer(state, config);
   storeStep(state, { layer: undefined, containerConfig: asOfContainer(state, config, containerId), containerId });
@@ -24,15 +25,18 @@ export async function settingStep(state: StageState, comment: string): Promise<v
 
 /** WORKDIR makes its folder. */
 export async function workingDirectoryStep(state: StageState, comment: string): Promise<void> {
-  const config = state.withComment(`#(nop) ${comment}`);
-  if (state.takeFromCache(config)) return;
-  const { engine } = state.build;
+  const { engine, options } = state.build;
+  const epoch = state.isClassic ? undefined : epochIn(options.args);
+  const config = state.withComment(`#(nop) ${comment}${epoch === undefined ? '' : ` at ${epoch}`}`);
+  if (await state.takeFromCache(config)) return;
   await checkVolumes(state);
   const containerId = await tellContainer(state, config);
   await using root = await scratchRoot(engine, state.image?.id);
   {
     await using files = await root.open();
-    await makeFolder(files.view, state.config.WorkingDir, await folderOwner(state, files.path));
+    const { WorkingDir: path } = state.config;
+    const owner = await folderOwner(state, files.path);
+    await makeAtTime(files.path, path, epoch, async () => await makeFolder(files.view, path, owner));
   }
   using leases = new DisposableStack();
   const layer = await commitLayer(engine, root.id, leases, 'none', state.build.signal);

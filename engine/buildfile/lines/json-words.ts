@@ -1,5 +1,5 @@
-import { parseBoundedJson, UnboundedJsonError } from '../lib/bounded-json.ts';
-import { EngineError } from '../lib/errors.ts';
+import { parseBoundedJson, UnboundedJsonError } from '../../lib/bounded-json.ts';
+import { EngineError } from '../../lib/errors.ts';
 
 /**
  * The words of an instruction's JSON form, `["a", "b"]`; undefined for anything but JSON, which is then a command for

@@ -1,6 +1,6 @@
-import { EngineError } from '../lib/errors.ts';
+import { EngineError } from '../../lib/errors.ts';
+import { MAX_FILE_BYTES, MAX_LINES, refuseAbove } from '../limits.ts';
 import { withoutTabs, type FollowingLines } from './heredocs.ts';
-import { MAX_FILE_BYTES, MAX_LINES, refuseAbove } from './limits.ts';
 
 /** As in docker, in bytes. */
 const MAX_LINE_LENGTH = 65_535;
@@ -16,8 +16,8 @@ export class SourceLines implements FollowingLines {
     const whole = text.startsWith('\ufeff') ? text.slice(1) : text;
     if (whole.includes('\0')) throw new EngineError('invalid', 'the file has a NUL character: it is no text in UTF-8');
     refuseAbove(MAX_FILE_BYTES, Buffer.byteLength(whole), 'the file', 'bytes');
+    refuseManyLines(whole);
     const lines = whole.split('\n');
-    refuseAbove(MAX_LINES, lines.length - 1, 'the file', 'lines');
     if (lines.at(-1) === '') lines.pop();
     this.#lines = lines;
   }
@@ -38,6 +38,15 @@ export class SourceLines implements FollowingLines {
       ? (this.#last.cut ??= lastNumbers(this.#lines.map(withoutTabs)))
       : (this.#last.whole ??= lastNumbers(this.#lines));
     return (last.get(text) ?? 0) > this.number;
+  }
+}
+
+/** Before the file is split: four million lines are as many texts. */
+function refuseManyLines(text: string): void {
+  let count = 0;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) {
+    count += 1;
+    refuseAbove(MAX_LINES, count, 'the file', 'lines');
   }
 }
 

@@ -1,5 +1,5 @@
-import { EngineError } from '../lib/errors.ts';
-import type { Dialect } from './dialect.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { Dialect } from '../dialect.ts';
 
 const DIRECTIVE = /^#\s*([a-zA-Z][a-zA-Z0-9]*)\s*=\s*(\S.*|\s)$/;
 const KNOWN: Readonly<Record<Dialect, readonly string[]>> = {

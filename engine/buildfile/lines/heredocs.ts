@@ -1,7 +1,7 @@
-import { EngineError } from '../lib/errors.ts';
-import type { Dialect } from './dialect.ts';
-import { expandWord } from './expansion/expand.ts';
-import type { Line } from './parse.ts';
+import { EngineError } from '../../lib/errors.ts';
+import type { Dialect } from '../dialect.ts';
+import { expandWord } from '../expansion/expand.ts';
+import type { Line } from '../parse.ts';
 import { splitWords } from './words.ts';
 
 /** Lines of the file that are content: `<<EOF` up to `EOF`. */
