@@ -2,15 +2,17 @@ import type { Duplex } from 'node:stream';
 
 import type { Engine } from '../engine.ts';
 import { headerLines } from '../http/headers.ts';
+import { clientIdentity } from '../http/listening/client-identity.ts';
+import { PRIOR_KNOWLEDGE_HEADER } from '../http/listening/prior-knowledge.ts';
 import type { Reply } from '../http/reply.ts';
 import type { ApiRequest } from '../http/request.ts';
 import type { AddRoutes } from '../http/route-table.ts';
 import { takeOver } from '../http/streams/hijack.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { BuildKit } from './buildkit.ts';
+import { describedSession } from './session/described-session.ts';
 
 const UPGRADED = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: h2c'];
-const SESSION_HEADER = 'x-docker-expose-session-';
 
 /** The connections of BuildKit's clients. */
 export const buildKitRoutes =
@@ -24,24 +26,26 @@ export const buildKitRoutes =
       handler: async (request, reply) => {
         refusePlain(request);
         const buildKit = await load();
-        buildKit.serve(upgraded(request, reply));
+        const client = clientIdentity(request.raw);
+        buildKit.refuseCaller(client);
+        buildKit.serve(upgraded(request, reply), client);
       },
     });
     http.post('/session', {
       handler: async (request, reply) => {
         refusePlain(request);
-        const header = (name: string): string => [request.headers[SESSION_HEADER + name] ?? ''].flat().join(', ');
-        const id = header('uuid');
         const buildKit = await load();
-        buildKit.refuseSession(id);
-        const methods = header('grpc-method').split(/,\s*/).filter(Boolean);
-        buildKit.openSession(upgraded(request, reply), { id, methods });
+        const client = clientIdentity(request.raw);
+        const described = describedSession(request.headers, client);
+        buildKit.refuseSession(described.id, client);
+        buildKit.openSession(upgraded(request, reply), client, described);
       },
     });
   };
 
 /** The connection, on which the client speaks HTTP/2. */
 function upgraded(request: ApiRequest, reply: Reply): Duplex {
+  if (request.headers[PRIOR_KNOWLEDGE_HEADER] !== undefined) return takeOver(request, reply, '');
   return takeOver(request, reply, [...UPGRADED, ...headerLines(reply.getHeaders()), '', ''].join('\r\n'));
 }
 

@@ -1,5 +1,6 @@
-import type { Image } from '../images/store.ts';
 import { newId } from '../lib/ids.ts';
+import { NO_CACHES, type Caches } from './caches/cache-options.ts';
+import type { Built } from './frontend/build.ts';
 import type { Result } from './messages/bridge.ts';
 import { StatusQueue } from './progress/status-queue.ts';
 import type { Received } from './wire/message.ts';
@@ -12,18 +13,26 @@ export class Solve {
   readonly sessionId: string;
   /** Rights that the client has asked for, such as `network.host`. */
   readonly entitlements: readonly string[];
+  readonly caches: Caches;
   readonly queue = new StatusQueue();
+  /** Options of the frontend, for the history. */
+  attributes: ReadonlyMap<string, string> = new Map();
   /** Aborted when it is over. */
   readonly over: AbortSignal;
   readonly #over = new AbortController();
-  readonly #images = new Map<string, Image>();
+  readonly #results = new Map<string, Built>();
   readonly #returned = Promise.withResolvers<Returned | undefined>();
   /** The failure of the frontend, which the client returns in other words. */
   #failure: GrpcError | undefined;
 
   /** `signal`: aborted when the client has left. */
-  constructor(sessionId: string, signal: AbortSignal, entitlements: readonly string[] = []) {
+  constructor(
+    sessionId: string,
+    signal: AbortSignal,
+    { entitlements = [], caches = NO_CACHES }: Readonly<{ entitlements?: readonly string[]; caches?: Caches }> = {},
+  ) {
     this.sessionId = sessionId;
+    this.caches = caches;
     this.entitlements = entitlements;
     this.over = AbortSignal.any([signal, this.#over.signal]);
     this.over.addEventListener('abort', () => this.#returned.reject(canceled()), { once: true });
@@ -31,17 +40,17 @@ export class Solve {
   }
 
   /** Returns the name under which the client returns the result. */
-  add(image: Image): string {
+  add(built: Built): string {
     const ref = newId();
-    this.#images.set(ref, image);
+    this.#results.set(ref, built);
     return ref;
   }
 
-  image(ref: string): Image {
-    const image = this.#images.get(ref);
-    if (image === undefined)
+  built(ref: string): Built {
+    const built = this.#results.get(ref);
+    if (built === undefined)
       throw new GrpcError(StatusCode.NOT_FOUND, `the build has no result ${JSON.stringify(ref)}`);
-    return image;
+    return built;
   }
 
   fail(failure: GrpcError): void {
@@ -54,12 +63,11 @@ export class Solve {
     else this.#returned.reject(this.#failure ?? failure);
   }
 
-  /** The result that the client wants to have exported; undefined: none. */
-  async result(): Promise<Image | undefined> {
+  /** The results that the client wants to have exported: none, one, or one for each platform. */
+  async results(): Promise<readonly Built[]> {
     const returned = await this.#returned.promise;
     const refs = [returned?.ref, ...(returned?.refs?.refs.values() ?? [])].flatMap((each) => each?.id || []);
-    if (refs.length > 1) throw new GrpcError(StatusCode.UNIMPLEMENTED, 'several results are not implemented yet');
-    return refs.length === 0 ? undefined : this.image(refs[0]!);
+    return refs.map((ref) => this.built(ref));
   }
 
   end(): void {

@@ -3,30 +3,35 @@ import { lstat, open, readdir, readlink } from 'node:fs/promises';
 
 import { imageRoot } from '../../builder/steps/scratch-root.ts';
 import type { Engine } from '../../engine.ts';
-import type { Image } from '../../images/store.ts';
 import { runInSlices } from '../../lib/concurrency/slices.ts';
 import { sortInSteps } from '../../lib/concurrency/sort-in-steps.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { Packet, PacketType, Stat } from '../messages/file-sync.ts';
-import { goMode } from '../session/go-mode.ts';
+import { GO_MODE, goMode } from '../session/go-mode.ts';
 import type { Session } from '../session/session.ts';
 import type { Sent } from '../wire/message.ts';
 import { PathList } from './path-list.ts';
 import { exporterHeader, FILE_SEND } from './tar.ts';
+import type { Tree } from './trees.ts';
 
 const CHUNK_BYTES = 64 * 1024;
 
 type Send = (packet: Sent<typeof Packet>) => Promise<void>;
 
-/** Sends the files of an image into a folder of the client, which asks for those that it wants. */
-export async function exportLocal(
-  engine: Engine,
-  image: Image,
-  { session, index, signal }: Readonly<{ session: Session; index: number; signal: AbortSignal }>,
-): Promise<void> {
-  await using root = await imageRoot(engine, image.id);
+/** The folder of the output that gets the files, and the time of all of them if the client wants one. */
+type Above = Readonly<{ folder: string; epoch: Temporal.Instant | undefined }>;
+
+type To = Readonly<{ session: Session; index: number; signal: AbortSignal }>;
+
+/** Sends the files of results into a folder of the client, which asks for those that it wants. */
+export async function exportLocal(engine: Engine, trees: readonly Tree[], to: To): Promise<void> {
+  for (const tree of trees) await sendTree(engine, tree, to);
+}
+
+async function sendTree(engine: Engine, { built, folder }: Tree, { session, index, signal }: To): Promise<void> {
+  await using root = await imageRoot(engine, built.image.id);
   using exchange = session.exchange(FILE_SEND, Packet, Packet, signal, exporterHeader(index));
-  const files = await sendStats(root.path, exchange.send);
+  const files = await sendStats(root.path, { folder, epoch: built.epoch }, exchange.send);
   for await (const { type, id, data } of exchange.responses) {
     if (type === PacketType.ERROR)
       throw new EngineError('failed', `error from receiver: ${Buffer.from(data).toString()}`);
@@ -38,8 +43,16 @@ export async function exportLocal(
 }
 
 /** The stats of all files, folder by folder in the order of the names. Returns the paths of plain files by their ids. */
-async function sendStats(root: string, send: Send): Promise<PathList> {
+async function sendStats(root: string, to: Above, send: Send): Promise<PathList> {
   const files = new PathList();
+  const modified = to.epoch?.epochNanoseconds ?? 0n;
+  if (to.folder !== '') {
+    files.add('');
+    await send({
+      type: PacketType.STAT,
+      stat: Stat.encode({ path: to.folder, mode: GO_MODE.FOLDER + 0o755, modified }),
+    });
+  }
   const walk = async (folder: string): Promise<void> => {
     const names = await readdir(placeOf(root, folder), { encoding: 'latin1' });
     for (const name of await runInSlices(sortInSteps(names))) {
@@ -47,7 +60,7 @@ async function sendStats(root: string, send: Send): Promise<PathList> {
       const stats = await lstat(placeOf(root, path));
       if (stats.isSocket()) continue;
       files.add(stats.isFile() ? path : '');
-      await send({ type: PacketType.STAT, stat: Stat.encode(await statOf(root, path, stats)) });
+      await send({ type: PacketType.STAT, stat: Stat.encode(await statOf(root, to, path, stats)) });
       if (stats.isDirectory()) await walk(path);
     }
   };
@@ -61,14 +74,14 @@ function placeOf(root: string, path: string): Buffer {
   return Buffer.concat([Buffer.from(`${root}/`), Buffer.from(path, 'latin1')]);
 }
 
-async function statOf(root: string, path: string, stats: Stats): Promise<Sent<typeof Stat>> {
+async function statOf(root: string, { folder, epoch }: Above, path: string, stats: Stats): Promise<Sent<typeof Stat>> {
   return {
-    path: Buffer.from(path, 'latin1').toString(),
+    path: `${folder}${folder === '' ? '' : '/'}${Buffer.from(path, 'latin1').toString()}`,
     mode: goMode(stats),
     uid: stats.uid,
     gid: stats.gid,
     size: stats.isFile() ? stats.size : 0,
-    modified: BigInt(Math.round(stats.mtimeMs)) * 1_000_000n,
+    modified: epoch?.epochNanoseconds ?? BigInt(Math.round(stats.mtimeMs)) * 1_000_000n,
     ...(stats.isSymbolicLink() && { linkName: await readlink(placeOf(root, path)) }),
   };
 }

@@ -2,22 +2,38 @@ import { planIn } from '../../builder/build-request.ts';
 import { Build } from '../../builder/build.ts';
 import { buildFolder } from '../../builder/context/context.ts';
 import type { BuildOptions } from '../../builder/options.ts';
+import type { KeyedStep } from '../../builder/stage.ts';
+import { epochIn } from '../../builder/steps/folder-times.ts';
 import { LocatedError } from '../../buildfile/located-error.ts';
 import type { Plan } from '../../buildfile/stages.ts';
 import type { Engine } from '../../engine.ts';
+import { platformText, type Platform } from '../../images/configuration/platform.ts';
 import type { Image } from '../../images/store.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { count } from '../../lib/measures.ts';
+import { inlineCache } from '../caches/export.ts';
+import { importCaches } from '../caches/import.ts';
 import { finishedImage } from '../export/finished-image.ts';
 import { StageVertexes } from '../progress/stage-vertexes.ts';
 import { checkFile, linterOf } from './checks/check-file.ts';
 import { statusAt } from './errors.ts';
 import { inputOf, type Input, type Request } from './input.ts';
-import { optionsOf } from './options.ts';
+import { NamedContexts } from './named-contexts.ts';
+import { optionsOf, platformArgs, platformsOf } from './options.ts';
 import { answerRequest, type Answer } from './requests.ts';
 import { refuseOtherSyntax } from './syntax.ts';
 
-type Result = Readonly<{ answer: Answer; image?: undefined } | { image: Image; answer?: undefined }>;
+/** The result for one platform. */
+export type Built = Readonly<{
+  platform: Platform;
+  image: Image;
+  /** The time that the client wants for all that the build makes. */
+  epoch: Temporal.Instant | undefined;
+  /** The steps of its stage, and those of all stages, for caches. */
+  steps: readonly KeyedStep[];
+  allSteps: readonly KeyedStep[];
+}>;
+type Result = Readonly<{ answer: Answer; built?: undefined } | { built: readonly Built[]; answer?: undefined }>;
 
 /** Answers a request, or builds what a client asks the frontend `dockerfile.v0` for. Throws `GrpcError`, with the place. */
 export async function answerOrBuild(engine: Engine, request: Request): Promise<Result> {
@@ -27,7 +43,7 @@ export async function answerOrBuild(engine: Engine, request: Request): Promise<R
   await using folder = await buildFolder(engine);
   const input = await inputOf(engine, request, options.file, folder.path);
   const id = attributes.get('requestid');
-  if (id === undefined) return { image: await build(engine, request, { options, input, folder: folder.path }) };
+  if (id === undefined) return { built: await build(engine, request, { options, input, folder: folder.path }) };
   const plan = async (): Promise<Plan> => await readPlan(input, request);
   return await located(input, async () => ({
     answer: await answerRequest(engine, id, { plan, input, options, attributes, signal }),
@@ -35,10 +51,10 @@ export async function answerOrBuild(engine: Engine, request: Request): Promise<R
 }
 
 /** Like `answerOrBuild`, for a client that wants an image. */
-export async function buildForSession(engine: Engine, request: Request): Promise<Image> {
-  const { image } = await answerOrBuild(engine, request);
-  if (image === undefined) throw new EngineError('invalid', 'a request has no image: ask for it by the bridge');
-  return image;
+export async function buildForSession(engine: Engine, request: Request): Promise<readonly Built[]> {
+  const { built } = await answerOrBuild(engine, request);
+  if (built === undefined) throw new EngineError('invalid', 'a request has no image: ask for it by the bridge');
+  return built;
 }
 
 /** The argument with the name of the target. */
@@ -48,8 +64,8 @@ function withStage(options: BuildOptions): BuildOptions {
 
 type Parts = Readonly<{ options: BuildOptions; input: Input; folder: string }>;
 
-async function build(engine: Engine, request: Request, { options, input, folder }: Parts): Promise<Image> {
-  const { attributes, queue, signal } = request;
+async function build(engine: Engine, request: Request, { options, input, folder }: Parts): Promise<readonly Built[]> {
+  const { attributes, signal } = request;
   count('builds');
   const plan = await located(input, async () => {
     const read = await readPlan(input, request);
@@ -57,22 +73,55 @@ async function build(engine: Engine, request: Request, { options, input, folder 
     refuseHostNetwork(read, request);
     return read;
   });
+  const platforms = platformsOf(attributes);
+  using resources = new DisposableStack();
+  const { credentials } = options;
+  const { caches } = request;
+  const imported = await importCaches(engine, caches.imports, { ...request, credentials, platforms }, resources);
+  const built: Built[] = [];
+  // One after the other: they share the folder of the build, and their steps the processors.
+  for (const platform of platforms) {
+    const automaticArgs = { ...options.automaticArgs, ...platformArgs(platform) };
+    const parts = { options: { ...options, platform, automaticArgs, imported }, input, folder };
+    const shown = platforms.length > 1 && platform !== undefined ? platformText(platform) : '';
+    built.push(await buildOne(engine, request, parts, { plan, shown }));
+  }
+  return built;
+}
+
+/** `shown`: the platform in the names of steps, if there are several. */
+async function buildOne(
+  engine: Engine,
+  request: Request,
+  { options, input, folder }: Parts,
+  { plan, shown }: Readonly<{ plan: Plan; shown: string }>,
+): Promise<Built> {
+  const { queue, signal } = request;
   let output: StageVertexes | undefined;
   try {
-    const { image, ...more } = await new Build(engine, {
+    const { image, steps, allSteps, ...more } = await new Build(engine, {
       options,
       plan,
       context: input.context,
       folder,
-      output: (stages) => (output = new StageVertexes(queue, engine.clock, stages, plan.stages)),
+      output: (stages) => (output = new StageVertexes(queue, engine.clock, { stages, all: plan.stages, shown })),
       signal,
       wantsAux: false,
+      named: new NamedContexts(engine, { request, options, folder }),
     }).run();
-    return finishedImage(engine, image, { ...more, epoch: epochOf(options.args['SOURCE_DATE_EPOCH']) });
+    const inline = request.caches.isInline ? await inlineCache(engine, steps) : undefined;
+    const seconds = epochIn(options.args);
+    const epoch = seconds === undefined ? undefined : Temporal.Instant.fromEpochMilliseconds(seconds * 1000);
+    const finished = finishedImage(engine, image, { ...more, epoch, inline });
+    return { platform: options.platform ?? platformOf(finished), image: finished, epoch, steps, allSteps };
   } catch (error) {
     const { name, text } = input;
     throw statusAt(error, output?.failed && { name, text, ...output.failed });
   }
+}
+
+function platformOf({ os, architecture, variant }: Image): Platform {
+  return { os, architecture, variant };
 }
 
 /** Tells the warnings of the checks, also those in front of a mistake that ends them. */
@@ -107,17 +156,9 @@ async function located<T>({ name, text }: Input, work: () => Promise<T>): Promis
   }
 }
 
-/** Seconds since 1970 for reproducible images. Throws `invalid`. */
-function epochOf(text: string | null | undefined): Temporal.Instant | undefined {
-  if (text === undefined || text === null || text === '') return undefined;
-  if (!/^\d{1,11}$/.test(text)) throw new EngineError('invalid', `invalid SOURCE_DATE_EPOCH: ${text}`);
-  return Temporal.Instant.fromEpochMilliseconds(Number(text) * 1000);
-}
-
 /** Options that would change the result, and are not there yet. */
 function refuseUnknown(attributes: ReadonlyMap<string, string>): void {
   for (const [key, value] of attributes) {
-    if (key.startsWith('context:')) throw notYet(`the build context ${key.slice('context:'.length)}`);
     if (key === 'contextsubdir') throw notYet(`the folder ${value} of a context`);
   }
 }

@@ -1,12 +1,16 @@
 import { BuildContext } from '../../builder/context/context.ts';
 import { remoteContext } from '../../builder/context/remote.ts';
 import type { Engine } from '../../engine.ts';
+import type { Caches } from '../caches/cache-options.ts';
+import type { Definition } from '../messages/definition.ts';
 import type { StatusQueue } from '../progress/status-queue.ts';
 import { transferred } from '../progress/transfer.ts';
 import { Vertex } from '../progress/vertex.ts';
 import { archiveOf } from '../session/context-archive.ts';
 import { syncedFiles } from '../session/file-sync.ts';
 import type { Session } from '../session/session.ts';
+import { Transfer } from '../session/transfer.ts';
+import type { Received } from '../wire/message.ts';
 import type { Warning } from './checks/linter.ts';
 import { readIgnoreFile, readSource, type Source } from './source.ts';
 
@@ -18,6 +22,9 @@ export type Request = Readonly<{
   session: Session;
   queue: StatusQueue;
   entitlements: readonly string[];
+  caches: Caches;
+  /** Results of other builds by their names. */
+  inputs: ReadonlyMap<string, Received<typeof Definition>>;
   signal: AbortSignal;
 }>;
 
@@ -38,8 +45,13 @@ export async function inputOf(engine: Engine, request: Request, file: string, pa
   const address = attributes.get(attributes.get('contextkey') ?? 'context');
   if (address === undefined) {
     const source = await sourceOf(engine, request, file);
-    const excluded = onceOnly(async () => source.excluded ?? (await ignoreFileOf(engine, request)));
-    return { ...source, excluded, context: onceOnly(async () => await contextOf(engine, request, excluded, path)) };
+    const ignored = async (): Promise<readonly string[]> =>
+      await ignoreFileOf(engine, request, attributes.get('contextkey') ?? 'context');
+    const excluded = onceOnly(async () => source.excluded ?? (await ignored()));
+    const folder = attributes.get('contextkey') ?? 'context';
+    const context = async (): Promise<BuildContext> =>
+      await clientContext(engine, request, { folder, title: '[internal] load build context', excluded, path });
+    return { ...source, excluded, context: onceOnly(context) };
   }
   const remote = await remoteInput(engine, request, { address, file, path });
   if (!attributes.has('dockerfilekey')) return remote;
@@ -84,32 +96,59 @@ async function sourceOf(
   return { ...source, warn: vertex.warnOf };
 }
 
-async function ignoreFileOf(
+/** The patterns of the ignore file in a folder of the client. */
+export async function ignoreFileOf(
   { clock }: Engine,
-  { attributes, session, queue, signal }: Request,
+  { session, queue, signal }: Request,
+  folder: string,
+  title = '[internal] load .dockerignore',
 ): Promise<readonly string[]> {
-  const folder = attributes.get('contextkey') ?? 'context';
-  const vertex = new Vertex(queue, clock, '[internal] load .dockerignore');
+  const vertex = new Vertex(queue, clock, title);
   return await transferred(vertex, clock, 'transferring context:', async (onBytes) => {
     return await readIgnoreFile(session, { folder, onBytes }, signal);
   });
 }
 
-/** The client's files, without those that its ignore file names. */
-async function contextOf(
+type ClientFolder = Readonly<{
+  /** The name of the folder for the client. */
+  folder: string;
+  title: string;
+  excluded: Input['excluded'];
+  /** Where the files are kept meanwhile. */
+  path: string;
+}>;
+
+/** The files of a client's folder, without those that its ignore file names. */
+export async function clientContext(
   engine: Engine,
-  { attributes, session, queue, signal }: Request,
-  excluded: Input['excluded'],
-  path: string,
+  { session, queue, signal }: Request,
+  { folder, title, excluded, path }: ClientFolder,
 ): Promise<BuildContext> {
   const { clock } = engine;
-  const folder = attributes.get('contextkey') ?? 'context';
   const left = await excluded();
-  const vertex = new Vertex(queue, clock, '[internal] load build context');
+  const vertex = new Vertex(queue, clock, title);
   return await transferred(vertex, clock, 'transferring context:', async (onBytes) => {
-    const files = syncedFiles(session, { folder, excluded: left, onBytes }, signal);
-    return await BuildContext.receive(engine, archiveOf(files), path, signal);
+    const { sharedKey } = session;
+    const key = sharedKey === undefined ? undefined : JSON.stringify([sharedKey, folder]);
+    await using kept = key === undefined ? undefined : await engine.keptContexts.open(key);
+    const transfer = new Transfer(kept);
+    const files = syncedFiles(session, { folder, excluded: left, onBytes, transfer }, signal);
+    const first = await files.next(); // behind the names of all files
+    if (transfer.isUnchanged && kept?.link(BuildContext.filesIn(path)) === true) {
+      for await (const _known of files);
+      return await BuildContext.again(engine, path, signal);
+    }
+    const archive = archiveOf(from(first, files), transfer);
+    const context = await BuildContext.receive(engine, archive, path, signal);
+    if (key !== undefined) await engine.keptContexts.keep(key, BuildContext.filesIn(path), transfer.index());
+    return context;
   });
+}
+
+async function* from<T>(first: IteratorResult<T, unknown>, rest: AsyncGenerator<T>): AsyncGenerator<T> {
+  if (first.done === true) return;
+  yield first.value;
+  yield* rest;
 }
 
 function onceOnly<T>(work: () => Promise<T>): () => Promise<T> {

@@ -1,22 +1,19 @@
 import type { GivenArgs } from '../../builder/build-args.ts';
 import type { BuildOptions } from '../../builder/options.ts';
-import { goArchitecture } from '../../images/configuration/architecture.ts';
-import { parsePlatform, type Platform } from '../../images/configuration/platform.ts';
+import { MAX_PLATFORMS, refuseAbove } from '../../buildfile/limits.ts';
+import { HOST_PLATFORM, parsePlatform, platformText, type Platform } from '../../images/configuration/platform.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { credentialsIn } from '../../registry/auth/credentials.ts';
 import type { Session } from '../session/session.ts';
+import { agentsOf } from '../session/ssh.ts';
+import { credentialsOf } from './credentials.ts';
 
 type Attributes = ReadonlyMap<string, string>;
 type Ulimit = Readonly<{ Name: string; Soft: number; Hard: number }>;
 
-/** The one key of docker's hub in the credentials of clients. */
-const HUB = 'docker.io';
-const HUB_KEY = 'registry-1.docker.io';
-
 /** The options of the frontend `dockerfile.v0` as those of the builder. Throws `invalid`. */
 export function optionsOf(attributes: Attributes, session: Session, signal: AbortSignal): BuildOptions {
   const { uncached, usesCache } = cacheUse(attributes.get('no-cache'));
-  const platform = platformOf(attributes.get('platform'));
+  const [platform] = platformsOf(attributes);
   return {
     names: [],
     file: attributes.get('filename') ?? '',
@@ -48,19 +45,8 @@ export function optionsOf(attributes: Attributes, session: Session, signal: Abor
       ...(attributes.has('add-hosts') && { ExtraHosts: hostsOf(attributes.get('add-hosts')!) }),
       ...(attributes.has('ulimit') && { Ulimits: attributes.get('ulimit')!.split(',').filter(Boolean).map(ulimitOf) }),
     },
-    credentials: {
-      get: async (host) => {
-        const given = await session.credentials(host === HUB ? HUB_KEY : host, signal);
-        return (
-          given &&
-          credentialsIn(
-            given.username === ''
-              ? { identitytoken: given.secret }
-              : { username: given.username, password: given.secret },
-          )
-        );
-      },
-    },
+    credentials: credentialsOf(session, signal),
+    agents: agentsOf(session, signal),
     secrets: { get: async (id) => await session.secret(id, signal) },
   };
 }
@@ -70,15 +56,16 @@ function cacheUse(value: string | undefined): { usesCache: boolean; uncached: Re
   return { usesCache: value !== '', uncached: new Set((value ?? '').toLowerCase().split(',').filter(Boolean)) };
 }
 
-function platformOf(value = ''): Platform | undefined {
-  if (value.includes(','))
-    throw new EngineError('notImplemented', 'a build for several platforms is not implemented yet');
-  return parsePlatform(value);
+/** The platforms that the client names; one that is undefined if it names none. Throws `invalid`. */
+export function platformsOf(attributes: Attributes): readonly (Platform | undefined)[] {
+  const texts = (attributes.get('platform') ?? '').split(',');
+  refuseAbove(MAX_PLATFORMS, texts.length, 'the build', 'platforms');
+  const platforms = new Map(texts.map((text) => parsePlatform(text)).map((each) => [each && platformText(each), each]));
+  return [...platforms.values()];
 }
 
-function platformArgs(target: Platform | undefined): Record<string, string> {
-  const build = { os: 'linux', architecture: goArchitecture(), variant: '' };
-  return { ...argsOf('BUILD', build), ...argsOf('TARGET', target ?? build) };
+export function platformArgs(target: Platform | undefined): Record<string, string> {
+  return { ...argsOf('BUILD', HOST_PLATFORM), ...argsOf('TARGET', target ?? HOST_PLATFORM) };
 }
 
 function argsOf(prefix: string, { os, architecture, variant }: Platform): Record<string, string> {

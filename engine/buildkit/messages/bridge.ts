@@ -1,5 +1,6 @@
 import { BYTES, field, FLAG, INTEGER, list, map, message, nested, TEXT } from '../wire/message.ts';
 import { Worker } from './common.ts';
+import { Definition } from './definition.ts';
 
 /** Messages of the service `moby.buildkit.v1.frontend.LLBBridge`. */
 const Capability = message({ id: field(1, TEXT), isEnabled: field(2, FLAG) });
@@ -9,7 +10,7 @@ export const PingResponse = message({
   workers: list(3, nested(Worker)),
 });
 
-const Ref = message({ id: field(1, TEXT) });
+const Ref = message({ id: field(1, TEXT), definition: field(2, nested(Definition)) });
 const RefMap = message({ refs: map(1, nested(Ref)) });
 export const Result = message({
   ref: field(3, nested(Ref)),
@@ -22,6 +23,8 @@ export const SolveRequest = message({
   definition: field(1, BYTES),
   frontend: field(2, TEXT),
   options: map(3, TEXT),
+  /** Results of other builds, for named contexts. */
+  inputs: map(13, nested(Definition)),
 });
 export const SolveResponse = message({ result: field(3, nested(Result)) });
 

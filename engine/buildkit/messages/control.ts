@@ -1,5 +1,6 @@
 import { BYTES, field, FLAG, INTEGER, list, map, message, nested, TEXT } from '../wire/message.ts';
 import { BuilderVersion, Timestamp, TypeAndAttributes, Worker } from './common.ts';
+import { Definition } from './definition.ts';
 
 /** Messages of the service `moby.buildkit.v1.Control`. */
 export const ListWorkersRequest = message({ filter: list(1, TEXT) });
@@ -22,6 +23,7 @@ export const SolveRequest = message({
   frontendOptions: map(7, TEXT),
   cache: field(8, nested(CacheOptions)),
   entitlements: list(9, TEXT),
+  inputs: map(10, nested(Definition)),
   /** Left out of the history of builds. */
   isInternal: field(11, FLAG),
   exporters: list(13, nested(TypeAndAttributes)),

@@ -9,6 +9,8 @@ export const CredentialsResponse = message({ username: field(1, TEXT), secret: f
 export const GetSecretRequest = message({ id: field(1, TEXT) });
 export const GetSecretResponse = message({ data: field(1, BYTES) });
 
+export const CheckAgentRequest = message({ id: field(1, TEXT) });
+
 export const HealthRequest = message({ service: field(1, TEXT) });
 /** 1: it serves. */
 export const HealthResponse = message({ status: field(1, UNSIGNED) });

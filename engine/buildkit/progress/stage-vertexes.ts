@@ -17,16 +17,24 @@ export class StageVertexes implements BuildOutput {
   readonly #clock: Clock;
   readonly #stages: readonly Stage[];
   readonly #isAlone: boolean;
+  readonly #platform: string;
   /** Bases that are shown already. */
   readonly #bases = new Set<string>();
   readonly #failures = new Set<unknown>();
 
-  /** `all`: the stages of the file, of which `stages` are those up to the target. */
-  constructor(queue: StatusQueue, clock: Clock, stages: readonly Stage[], all: readonly Stage[]) {
+  /**
+   * `all`: the stages of the file, of which `stages` are those up to the target. `shown`: the platform, if there are several.
+   */
+  constructor(
+    queue: StatusQueue,
+    clock: Clock,
+    { stages, all, shown }: Readonly<{ stages: readonly Stage[]; all: readonly Stage[]; shown: string }>,
+  ) {
     this.#queue = queue;
     this.#clock = clock;
     this.#stages = stages;
     this.#isAlone = isAlone(all);
+    this.#platform = shown === '' ? '' : `${shown} `;
     this.whole = this.#output(() => '');
   }
 
@@ -47,7 +55,7 @@ export class StageVertexes implements BuildOutput {
       }
       number += 1;
       const place = String(number).padStart(String(count).length);
-      return `[${stage}${place}/${count}] ${triggers > 0 ? 'ONBUILD ' : ''}${code}`;
+      return `[${this.#platform}${stage}${place}/${count}] ${triggers > 0 ? 'ONBUILD ' : ''}${code}`;
     });
   };
 
@@ -76,7 +84,7 @@ export class StageVertexes implements BuildOutput {
         const name = nameOf(step);
         const isBase = instruction.kind === 'from' && name !== '';
         base = isBase && isNew(step.code) ? name : '';
-        if (base !== '') begin(`[internal] load metadata for ${step.code.replace(/^FROM /, '')}`);
+        if (base !== '') begin(`[${this.#platform}internal] load metadata for ${step.code.replace(/^FROM /, '')}`);
         else begin(isBase ? '' : name);
       },
       useCache: () => current?.useCache(),

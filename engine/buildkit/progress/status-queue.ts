@@ -18,9 +18,16 @@ export class StatusQueue {
   /** For the first reader, which may come late. */
   readonly #kept = new Waiting();
   #isOver = false;
+  #observer: ((status: Status) => void) | undefined;
+
+  /** Tells all progress from now on. */
+  observe(observer: (status: Status) => void): void {
+    this.#observer = observer;
+  }
 
   push(status: Status, textBytes = 0): void {
     const bytes = textBytes + STATUS_BYTES;
+    this.#observer?.(status);
     for (const vertex of status.vertexes ?? []) this.#vertexes.set(vertex.digest!, vertex);
     if (this.#readers.size === 0) {
       this.#kept.add(status, bytes);

@@ -1,5 +1,4 @@
-import { pruneBuildCaches } from '../../builder/cache/prune.ts';
-import type { RunCache } from '../../builder/cache/run-caches.ts';
+import { listBuildCaches, pruneBuildCaches, type BuildCache } from '../../builder/cache/prune.ts';
 import type { Engine } from '../../engine.ts';
 import { timeOf } from '../messages/common.ts';
 import * as control from '../messages/control.ts';
@@ -9,14 +8,14 @@ import { GrpcError, StatusCode } from '../wire/status.ts';
 
 const SERVICE = '/moby.buildkit.v1.Control/';
 
-/** The methods of `docker buildx du` and `prune`: the folders of `RUN --mount=type=cache`. */
+/** The methods of `docker buildx du` and `prune`: the folders of `RUN --mount=type=cache`, and contexts for later builds. */
 export function cacheMethods(engine: Engine): Methods {
   return new Map([
     [
       `${SERVICE}DiskUsage`,
       unary(control.DiskUsageRequest, control.DiskUsageResponse, async ({ filter }) => {
         refuseFilters(filter);
-        return { records: (await engine.runCaches.list()).map(recordOf) };
+        return { records: (await listBuildCaches(engine)).map(recordOf) };
       }),
     ],
     [
@@ -24,7 +23,7 @@ export function cacheMethods(engine: Engine): Methods {
       streaming(control.PruneRequest, control.PruneResponse, async function* prune(request) {
         const { filter, keepDuration, reservedSpace, maxUsedSpace, minFreeSpace } = request;
         refuseFilters(filter);
-        const known = new Map((await engine.runCaches.list()).map((cache) => [cache.id, cache]));
+        const known = new Map((await listBuildCaches(engine)).map((cache) => [cache.id, cache]));
         const usedBefore = engine.clock.now().subtract({ nanoseconds: keepDuration });
         const limits = { maxUsedBytes: maxUsedSpace, minFreeBytes: minFreeSpace, reservedBytes: reservedSpace };
         const { ids } = await pruneBuildCaches(engine, {
@@ -40,7 +39,15 @@ export function cacheMethods(engine: Engine): Methods {
   ]);
 }
 
-function recordOf({ id, bytes, createdAt, usedAt, isUsed }: RunCache): Sent<typeof control.PruneResponse> {
+function recordOf({
+  id,
+  type,
+  description,
+  bytes,
+  createdAt,
+  usedAt,
+  isUsed,
+}: BuildCache): Sent<typeof control.PruneResponse> {
   return {
     id,
     isMutable: true,
@@ -48,8 +55,8 @@ function recordOf({ id, bytes, createdAt, usedAt, isUsed }: RunCache): Sent<type
     size: bytes,
     createdAt: timeOf(createdAt),
     lastUsedAt: timeOf(usedAt),
-    description: 'RUN --mount=type=cache',
-    type: 'exec.cachemount',
+    description,
+    type,
   };
 }
 

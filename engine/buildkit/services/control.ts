@@ -1,12 +1,14 @@
+import type { CredentialsByHost } from '../../builder/options.ts';
 import type { Engine } from '../../engine.ts';
-import type { Image } from '../../images/store.ts';
-import { exportImage } from '../export/image.ts';
-import { exportLocal } from '../export/local.ts';
-import { exportTar } from '../export/tar.ts';
-import { buildForSession } from '../frontend/build.ts';
+import { cachesOf } from '../caches/cache-options.ts';
+import { exportCaches } from '../caches/export.ts';
+import { checkExporters, exportResult, type Exporter } from '../export/export.ts';
+import { buildForSession, type Built } from '../frontend/build.ts';
+import { credentialsOf } from '../frontend/credentials.ts';
+import type { History } from '../history/history.ts';
 import { Nothing } from '../messages/common.ts';
 import * as control from '../messages/control.ts';
-import { Vertex } from '../progress/vertex.ts';
+import type { Session } from '../session/session.ts';
 import type { Sessions } from '../session/sessions.ts';
 import { Solve } from '../solve.ts';
 import type { Solves } from '../solves.ts';
@@ -17,15 +19,13 @@ import { BUILDER_VERSION, workerOf } from './worker.ts';
 
 const SERVICE = '/moby.buildkit.v1.Control/';
 const FRONTEND = 'dockerfile.v0';
-const IMAGE_EXPORTERS: ReadonlySet<string> = new Set(['moby', 'image', 'docker']);
-const FILE_EXPORTERS: ReadonlySet<string> = new Set(['local', 'tar']);
 const ALLOWED_ENTITLEMENTS: ReadonlySet<string> = new Set(['', 'network.host']);
 
 type Request = Received<typeof control.SolveRequest>;
-type Exporter = Readonly<{ type: string; attributes: ReadonlyMap<string, string> }>;
+type Builds = Readonly<{ sessions: Sessions; solves: Solves; history: History }>;
 
 /** The service `moby.buildkit.v1.Control`: builds, their progress, and the builder itself. */
-export function controlMethods(engine: Engine, sessions: Sessions, solves: Solves): Methods {
+export function controlMethods(engine: Engine, { sessions, solves, history }: Builds): Methods {
   return new Map([
     [
       `${SERVICE}ListWorkers`,
@@ -35,13 +35,15 @@ export function controlMethods(engine: Engine, sessions: Sessions, solves: Solve
     [
       `${SERVICE}Solve`,
       unary(control.SolveRequest, control.SolveResponse, async (request, call) => ({
-        exporter: await solve(engine, sessions, solves, request, call),
+        exporter: await solve(engine, { sessions, solves, history }, request, call),
       })),
     ],
     [
       `${SERVICE}Status`,
       streaming(control.StatusRequest, control.StatusResponse, async function* status({ ref }, { signal }) {
-        yield* (await solves.find(ref, signal)).queue.read(signal);
+        const log = await history.log(ref);
+        if (log === undefined) yield* (await solves.find(ref, signal)).queue.read(signal);
+        else for (const each of log) yield each;
       }),
     ],
   ]);
@@ -49,63 +51,62 @@ export function controlMethods(engine: Engine, sessions: Sessions, solves: Solve
 
 async function solve(
   engine: Engine,
-  sessions: Sessions,
-  solves: Solves,
+  { sessions, solves, history }: Builds,
   request: Request,
   { signal }: Call,
 ): Promise<ReadonlyMap<string, string>> {
   const exporters = exportersOf(request);
   refuseForeign(request);
-  const build = new Solve(request.session, signal, request.entitlements);
+  const caches = cachesOf(request.cache);
+  const build = new Solve(request.session, signal, { entitlements: request.entitlements, caches });
+  build.attributes = request.frontendOptions;
   using _listed = solves.add(request.ref, build);
-  const image = await resultOf(engine, sessions, request, build);
-  if (image === undefined) return new Map();
-  const exported = new Map<string, string>();
-  for (const [index, exporter] of exporters.entries()) {
-    const vertex = new Vertex(build.queue, engine.clock, exportName(exporter));
-    const values = await vertex.run(async () => {
-      if (IMAGE_EXPORTERS.has(exporter.type)) return await exportImage(engine, image, exporter.attributes, vertex);
-      const to = { session: await sessions.find(build.sessionId, build.over), index, signal: build.over };
-      await (exporter.type === 'tar' ? exportTar(engine, image, to) : exportLocal(engine, image, to));
-      return new Map<string, string>();
-    });
-    for (const [key, value] of values) exported.set(key, value);
-  }
-  return exported;
+  const work = async (): Promise<ReadonlyMap<string, string>> =>
+    await buildAndExport(engine, sessions, request, { exporters, build });
+  return request.isInternal ? await work() : await history.record({ ref: request.ref, exporters }, build, work);
+}
+
+async function buildAndExport(
+  engine: Engine,
+  sessions: Sessions,
+  request: Request,
+  { exporters, build }: Readonly<{ exporters: readonly Exporter[]; build: Solve }>,
+): Promise<ReadonlyMap<string, string>> {
+  const built = await resultsOf(engine, sessions, request, build);
+  if (built.length === 0) return new Map();
+  const sessionOf = async (): Promise<Session> => await sessions.find(build.sessionId, build.over);
+  const signal = build.over;
+  const credentials: CredentialsByHost = {
+    get: async (host) => await credentialsOf(await sessionOf(), signal).get(host),
+  };
+  const how = { build, sessionOf, credentials };
+  const exported = await exportResult(engine, built, exporters, how);
+  return new Map([...exported, ...(await exportCaches(engine, built, how))]);
 }
 
 /** That of a client's own frontend, which calls the bridge, or of ours. */
-async function resultOf(
+async function resultsOf(
   engine: Engine,
   sessions: Sessions,
-  { frontend, frontendOptions: attributes }: Request,
+  { frontend, frontendOptions: attributes, inputs }: Request,
   build: Solve,
-): Promise<Image | undefined> {
-  if (frontend === '') return await build.result();
+): Promise<readonly Built[]> {
+  if (frontend === '') return await build.results();
   const signal = build.over;
   const session = await sessions.find(build.sessionId, signal);
-  const { queue, entitlements } = build;
-  return await buildForSession(engine, { attributes, session, queue, entitlements, signal });
-}
-
-function exportName({ type }: Exporter): string {
-  return IMAGE_EXPORTERS.has(type)
-    ? 'exporting to image'
-    : `exporting to client ${type === 'tar' ? 'tarball' : 'directory'}`;
+  const { queue, entitlements, caches } = build;
+  return await buildForSession(engine, { attributes, session, queue, entitlements, caches, inputs, signal });
 }
 
 function exportersOf({ exporters, exporter, exporterAttributes }: Request): Exporter[] {
   const all =
     exporters.length > 0 || exporter === '' ? exporters : [{ type: exporter, attributes: exporterAttributes }];
-  for (const { type, attributes } of all) {
-    if (!IMAGE_EXPORTERS.has(type) && !FILE_EXPORTERS.has(type)) throw notYet(`the output ${JSON.stringify(type)}`);
-    if (attributes.get('push') === 'true') throw notYet('pushing the result of a build');
-  }
+  checkExporters(all);
   return all;
 }
 
 /** Throws for what this builder does not take. */
-function refuseForeign({ definition, frontend, entitlements, cache }: Request): void {
+function refuseForeign({ definition, frontend, entitlements }: Request): void {
   if (definition.length > 0) {
     throw new GrpcError(
       StatusCode.UNIMPLEMENTED,
@@ -120,10 +121,4 @@ function refuseForeign({ definition, frontend, entitlements, cache }: Request): 
   }
   const refused = entitlements.find((each) => !ALLOWED_ENTITLEMENTS.has(each));
   if (refused !== undefined) throw new GrpcError(StatusCode.PERMISSION_DENIED, `${refused} is not allowed`);
-  const [exported] = cache?.exports ?? [];
-  if (exported !== undefined) throw notYet(`the export of the cache to ${JSON.stringify(exported.type)}`);
-}
-
-function notYet(subject: string): GrpcError {
-  return new GrpcError(StatusCode.UNIMPLEMENTED, `${subject} is not implemented yet`);
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
 import { TestEngine } from '@gantry/testing/test-engine.ts';
+import { upgraded } from '@gantry/testing/upgraded.ts';
 
 import { ReturnRequest, SolveRequest as BridgeRequest, SolveResponse as BridgeResponse } from '../messages/bridge.ts';
 import { Nothing } from '../messages/common.ts';
@@ -20,20 +20,12 @@ suite('a client of the builder', { concurrency: false }, () => {
   const { signal } = new AbortController();
   before(async () => {
     engine = await TestEngine.start({ flags: ['--bridge=none'] });
-    client = new GrpcClient(await upgraded());
+    client = new GrpcClient(await upgraded(engine.socketPath, '/grpc'));
   });
   after(async () => {
     client.close();
     await engine[Symbol.asyncDispose]();
   });
-
-  async function upgraded(): Promise<Socket> {
-    const socket = connect(engine.socketPath);
-    socket.write('POST /grpc HTTP/1.1\r\nHost: d\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n');
-    await once(socket, 'readable');
-    assert.match(String(socket.read()), /^HTTP\/1\.1 101 /);
-    return socket;
-  }
 
   const solve = async (request: Sent<typeof SolveRequest>): Promise<unknown> =>
     await client.call(`${CONTROL}Solve`, SolveRequest, SolveResponse, { ref: 'r', session: 's', ...request }, signal);
@@ -41,15 +33,26 @@ suite('a client of the builder', { concurrency: false }, () => {
   const ROWS: readonly (readonly [string, Sent<typeof SolveRequest>, number, RegExp])[] = [
     ['a graph of operations', { definition: Buffer.from('x') }, 12, /graphs of operations are not taken/],
     ['another frontend', { frontend: 'gateway.v0' }, 12, /"gateway\.v0" is not part of this builder/],
-    ['an output of archives', { exporters: [{ type: 'oci', attributes: new Map() }] }, 12, /the output "oci"/],
-    ['a push', { exporters: [{ type: 'moby', attributes: new Map([['push', 'true']]) }] }, 12, /pushing/],
+    ['an unknown output', { exporters: [{ type: 'vhd', attributes: new Map() }] }, 12, /the output "vhd"/],
+    [
+      'a push without a tag',
+      { exporters: [{ type: 'moby', attributes: new Map([['push-by-digest', 'true']]) }] },
+      12,
+      /a push without a tag/,
+    ],
     ['rights on the host', { entitlements: ['security.insecure'] }, 7, /security\.insecure is not allowed/],
     ['no ref', { ref: '' }, 3, /no ref/],
     [
       'a cache for others',
-      { cache: { exports: [{ type: 'registry', attributes: new Map() }] } },
+      { cache: { exports: [{ type: 'gha', attributes: new Map() }] } },
       12,
-      /the export of the cache to "registry"/,
+      /--cache-to type="gha" is not implemented: use inline, registry, local/,
+    ],
+    [
+      'a cache without a place',
+      { cache: { exports: [{ type: 'registry', attributes: new Map() }] } },
+      3,
+      /registry cache exporter requires ref/,
     ],
   ];
   for (const [name, request, code, message] of ROWS) {
@@ -59,7 +62,8 @@ suite('a client of the builder', { concurrency: false }, () => {
   }
 
   test('is refused methods that are not part of the builder, and builds that there are not', async () => {
-    await assert.rejects(client.call(`${CONTROL}ListenBuildHistory`, Nothing, Nothing, {}, signal), { code: 12 });
+    await assert.rejects(client.call(`${CONTROL}Nothing`, Nothing, Nothing, {}, signal), { code: 12 });
+    await assert.rejects(client.call(`${CONTROL}Session`, Nothing, Nothing, {}, signal), /the session has no id/);
     const nope = client.call(`${BRIDGE}Return`, ReturnRequest, Nothing, {}, signal);
     await assert.rejects(nope, { code: 5, message: /no such build/ });
   });
@@ -87,7 +91,7 @@ suite('a client of the builder', { concurrency: false }, () => {
   });
 
   test('that is no client of HTTP/2 is closed, and the engine goes on', async () => {
-    const socket = await upgraded();
+    const socket = await upgraded(engine.socketPath, '/grpc');
     socket.write('GET / HTTP/1.1\r\n\r\n'.repeat(100));
     socket.resume();
     await once(socket, 'close');

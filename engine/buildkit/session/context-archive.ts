@@ -4,16 +4,20 @@ import { TAR_END, tarPadding } from '../../layers/tar/tar-write.ts';
 import { isPlain, type SyncedFile } from './file-sync.ts';
 import { GO_MODE } from './go-mode.ts';
 import type { FileStat } from './stat-list.ts';
+import type { Transfer } from './transfer.ts';
 
 const { FOLDER, LINK, DEVICE, PIPE, SOCKET, CHARACTERS, SET_USER, SET_GROUP, STICKY } = GO_MODE;
 /** Small pieces are sent together, as copies: each of them holds the memory of a whole frame. */
 const CHUNK_BYTES = 256 * 1024;
 
-/** A client's files as an archive, without sockets. A chunk is valid until the next one is asked for. */
-export async function* archiveOf(files: AsyncIterable<SyncedFile>): AsyncGenerator<Buffer> {
+/**
+ * A client's files as an archive, without sockets. A chunk is valid until the next one is asked for. `transfer` is told the
+ * places of contents.
+ */
+export async function* archiveOf(files: AsyncIterable<SyncedFile>, transfer?: Transfer): AsyncGenerator<Buffer> {
   const chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   let used = 0;
-  for await (const piece of piecesOf(files)) {
+  for await (const piece of piecesOf(files, transfer)) {
     for (let at = 0; at < piece.length;) {
       const part = piece.subarray(at, at + CHUNK_BYTES - used);
       chunk.set(part, used);
@@ -28,14 +32,19 @@ export async function* archiveOf(files: AsyncIterable<SyncedFile>): AsyncGenerat
   yield TAR_END;
 }
 
-async function* piecesOf(files: AsyncIterable<SyncedFile>): AsyncGenerator<Uint8Array> {
-  for await (const { stat, content } of files) {
+async function* piecesOf(files: AsyncIterable<SyncedFile>, transfer: Transfer | undefined): AsyncGenerator<Uint8Array> {
+  let at = 0;
+  for await (const { id, stat, content } of files) {
     const type = typeOf(stat);
     if (type === undefined) continue;
-    const header = headerOf(stat, type);
-    yield entryHeader(header);
+    const entry = headerOf(stat, type);
+    const [header, padding] = [entryHeader(entry), tarPadding(entry.sizeBytes)];
+    yield header;
+    at += header.length;
+    if (type === 'file') transfer?.place(id, at);
     yield* content;
-    yield tarPadding(header.sizeBytes);
+    yield padding;
+    at += entry.sizeBytes + padding.length;
   }
 }
 

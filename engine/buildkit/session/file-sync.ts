@@ -3,6 +3,7 @@ import { Packet, PacketType } from '../messages/file-sync.ts';
 import type { Received } from '../wire/message.ts';
 import type { Session } from './session.ts';
 import { StatList, type FileStat } from './stat-list.ts';
+import type { Transfer } from './transfer.ts';
 
 const PATH = '/moby.filesync.v1.FileSync/DiffCopy';
 /** Files under way at a time, besides the one that is read: all together at most so long. */
@@ -11,7 +12,7 @@ const [MAX_AHEAD, MAX_AHEAD_BYTES] = [64, 4 * 1024 * 1024];
 const TYPE_BITS = 0x8f28_0000;
 
 /** A file or folder with its content, which must be read before the next one is asked for. */
-export type SyncedFile = Readonly<{ stat: FileStat; content: AsyncIterable<Uint8Array> }>;
+export type SyncedFile = Readonly<{ id: number; stat: FileStat; content: AsyncIterable<Uint8Array> }>;
 
 export type Wanted = Readonly<{
   /** The name of the folder for the client. */
@@ -22,6 +23,8 @@ export type Wanted = Readonly<{
   excluded?: readonly string[];
   /** Told the bytes that came so far. */
   onBytes?: (bytes: number) => void;
+  /** Files that it knows are not asked for. */
+  transfer?: Transfer;
 }>;
 
 /** Whether the entry is a plain file, which has a content. */
@@ -47,14 +50,24 @@ export async function* syncedFiles(session: Session, wanted: Wanted, signal: Abo
     return value;
   };
   const stats = await statsFrom(next);
-  const files = new Files(stats, next, async (id) => await exchange.send({ type: PacketType.REQUEST, id }));
+  const { transfer } = wanted;
+  await transfer?.begin(stats);
+  const isKnown = (id: number): boolean => transfer?.isKnown(id) === true;
+  const request = async (id: number): Promise<void> => await exchange.send({ type: PacketType.REQUEST, id });
+  const files = new Files(stats, next, request, isKnown);
   for (let id = 0; id < stats.length; id += 1) {
+    signal.throwIfAborted(); // known files alone wait for nobody
     const stat = stats.at(id);
-    yield { stat, content: isPlain(stat) && stat.linkName === '' ? files.read(id) : nothing() };
+    const contentOf = (): AsyncIterable<Uint8Array> => (isKnown(id) ? transfer!.read(id) : files.read(id));
+    yield { id, stat, content: hasContent(stat) ? contentOf() : nothing() };
   }
   await exchange.send({ type: PacketType.FIN });
   while ((await next()).type !== PacketType.FIN);
   exchange.end();
+}
+
+function hasContent(stat: FileStat): boolean {
+  return isPlain(stat) && stat.linkName === '';
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array> {
@@ -81,14 +94,21 @@ class Files {
   readonly #stats: StatList;
   readonly #next: () => Promise<Received<typeof Packet>>;
   readonly #request: (id: number) => Promise<void>;
+  readonly #isKnown: (id: number) => boolean;
   readonly #arrived = new Map<number, Arrived>();
   #requested = 0;
   #bytesAhead = 0;
 
-  constructor(stats: StatList, next: () => Promise<Received<typeof Packet>>, request: (id: number) => Promise<void>) {
+  constructor(
+    stats: StatList,
+    next: () => Promise<Received<typeof Packet>>,
+    request: (id: number) => Promise<void>,
+    isKnown: (id: number) => boolean,
+  ) {
     this.#stats = stats;
     this.#next = next;
     this.#request = request;
+    this.#isKnown = isKnown;
   }
 
   /** Exactly as many bytes as its stat says. */
@@ -115,7 +135,7 @@ class Files {
       this.#requested += 1
     ) {
       const stat = this.#stats.at(this.#requested);
-      if (!isPlain(stat) || stat.linkName !== '') continue;
+      if (!hasContent(stat) || this.#isKnown(this.#requested)) continue;
       const isAhead = this.#requested > first;
       if (isAhead && (this.#arrived.size >= MAX_AHEAD || this.#bytesAhead + stat.size > MAX_AHEAD_BYTES)) return;
       this.#bytesAhead += stat.size;

@@ -16,13 +16,19 @@ type Headers = Readonly<Record<string, string | readonly string[]>>;
 /** Files, secrets and credentials of a client, which serves them for its builds. */
 export class Session {
   readonly id: string;
+  /** A name of the client and of its folders: transfers of the same one are alike. Undefined: nothing is kept for it. */
+  readonly sharedKey: string | undefined;
   readonly closed: AbortSignal;
   readonly #client: GrpcClient;
   readonly #methods: ReadonlySet<string>;
 
   /** `methods`: their paths. */
-  constructor(connection: Duplex, given: Readonly<{ id: string; methods: readonly string[] }>) {
+  constructor(
+    connection: Duplex,
+    given: Readonly<{ id: string; methods: readonly string[]; sharedKey?: string | undefined }>,
+  ) {
     this.id = given.id;
+    this.sharedKey = given.sharedKey;
     this.#methods = new Set(given.methods.map((path) => path.toLowerCase()));
     this.#client = new GrpcClient(connection);
     this.closed = this.#client.closed;
@@ -46,6 +52,17 @@ export class Session {
     if (!this.supports(path))
       throw new GrpcError(StatusCode.UNIMPLEMENTED, `the client does not serve ${path.slice(1)}`);
     return this.#client.exchange(path, request, response, signal, headers);
+  }
+
+  /** One message each way, by a method that the client serves. */
+  async call<Request, Response>(
+    path: string,
+    request: Message<unknown, Request>,
+    response: Message<Response, never>,
+    value: Request,
+    signal: AbortSignal,
+  ): Promise<Response> {
+    return await this.#client.call(path, request, response, value, signal);
   }
 
   /** Undefined: the client has none. */

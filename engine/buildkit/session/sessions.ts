@@ -1,21 +1,19 @@
-import { EngineError, refuseIf } from '../../lib/errors.ts';
+import { refuseIf } from '../../lib/errors.ts';
 import { AwaitedMap } from '../awaited-map.ts';
 import { GrpcError, StatusCode } from '../wire/status.ts';
 import type { Session } from './session.ts';
 
 /** A build may be asked for before its session is there. */
 const MAX_WAIT_MS = 15_000;
-const MAX_SESSIONS = 256;
 
 /** The sessions of clients, by their ids. */
 export class Sessions {
   readonly #open = new AwaitedMap<Session>();
 
-  /** Throws for an id that is taken, and beyond the limit. */
+  /** Throws for an id that is taken. */
   refuse(id: string): void {
     refuseIf(id === '', 'the session has no id');
     refuseIf(this.#open.has(id), 'the session is already open');
-    if (this.#open.size >= MAX_SESSIONS) throw new EngineError('unavailable', 'too many sessions of builds');
   }
 
   add(session: Session): void {

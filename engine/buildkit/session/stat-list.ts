@@ -20,9 +20,11 @@ export class StatList {
     return this.#length;
   }
 
-  /** Throws `invalid` beyond the limit, and for a size that is none. */
+  /** Throws `invalid` beyond the limit, and for a name or a size that is none. */
   add(bytes: Uint8Array): void {
-    const { path, size } = Stat.decode(bytes);
+    const { path, size, linkName } = Stat.decode(bytes);
+    if (path === '' || path.includes('\0') || linkName.includes('\0'))
+      throw new EngineError('invalid', `${JSON.stringify(path)} is no valid name of a file`);
     if (!Number.isSafeInteger(size) || size < 0) throw new EngineError('invalid', `${path} has no valid size`);
     if (this.#end + bytes.length + this.#length * OFFSET_BYTES > MAX_BYTES) {
       throw new EngineError('invalid', 'the context has too many entries: ignore files, or send fewer');
@@ -36,8 +38,30 @@ export class StatList {
   }
 
   at(index: number): FileStat {
+    return Stat.decode(this.bytesAt(index));
+  }
+
+  /** As it came. */
+  bytesAt(index: number): Buffer {
     const begin = index === 0 ? 0 : this.#endOf(index - 1);
-    return Stat.decode(this.#bytes.subarray(begin, this.#endOf(index)));
+    return this.#bytes.subarray(begin, this.#endOf(index));
+  }
+
+  /** The bytes that `from` reads. */
+  parts(): [ends: Buffer, stats: Buffer] {
+    return [this.#ends.subarray(0, this.#length * OFFSET_BYTES), this.#bytes.subarray(0, this.#end)];
+  }
+
+  /** Undefined for bytes that are cut off. */
+  static from(length: number, bytes: Buffer): StatList | undefined {
+    const list = new StatList();
+    const begin = length * OFFSET_BYTES;
+    if (bytes.length < begin) return undefined;
+    list.#length = length;
+    list.#ends = bytes.subarray(0, begin);
+    list.#bytes = bytes.subarray(begin);
+    list.#end = length === 0 ? 0 : list.#endOf(length - 1);
+    return list.#end === list.#bytes.length ? list : undefined;
   }
 
   #endOf(index: number): number {

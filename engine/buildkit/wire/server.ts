@@ -2,6 +2,7 @@ import {
   constants,
   createServer,
   type Http2Server,
+  type Http2Session,
   type IncomingHttpHeaders,
   type ServerHttp2Stream,
 } from 'node:http2';
@@ -13,7 +14,16 @@ import { GrpcError, StatusCode } from './status.ts';
 import { trailersOf } from './trailers.ts';
 
 const CONTENT_TYPE = 'application/grpc';
-const MAX_STREAMS = 128;
+/** Calls of a connection, and of all. */
+const [MAX_STREAMS, MAX_CALLS] = [128, 1024];
+/** Beyond these the connection is closed; memory in MB is that of frames which wait for the client. */
+const FLOOD_LIMITS = {
+  maxSessionMemory: 4,
+  maxSessionInvalidFrames: 100,
+  maxSessionRejectedStreams: 100,
+  streamResetBurst: 100,
+  streamResetRate: 33,
+};
 /** A client that goes on sending behind its answer is cut off. */
 const MAX_REST_MS = 10_000;
 /** Bytes that a client may send before they are read. */
@@ -23,30 +33,44 @@ const WINDOW_BYTES = 1024 * 1024;
 export class GrpcServer {
   readonly #http: Http2Server;
   readonly #methods: Methods;
+  readonly #clients = new WeakMap<Http2Session, string | undefined>();
+  #calls = 0;
   readonly #toStatus: (error: unknown) => GrpcError;
+  readonly #headers: () => Record<string, string>;
 
-  /** `toStatus`: the status of a failure for the client. */
-  constructor(methods: Methods, toStatus: (error: unknown) => GrpcError) {
+  /** `toStatus`: the status of a failure for the client. `headers`: further ones of each answer. */
+  constructor(
+    methods: Methods,
+    toStatus: (error: unknown) => GrpcError,
+    headers: () => Record<string, string> = () => ({}),
+  ) {
     this.#methods = methods;
     this.#toStatus = toStatus;
-    this.#http = createServer({ settings: { maxConcurrentStreams: MAX_STREAMS, initialWindowSize: WINDOW_BYTES } });
+    this.#headers = headers;
+    const settings = { maxConcurrentStreams: MAX_STREAMS, initialWindowSize: WINDOW_BYTES };
+    this.#http = createServer({ settings, ...FLOOD_LIMITS });
     this.#http.on('stream', (stream, headers) => void this.#serve(stream as ServerHttp2Stream, headers));
     this.#http.on('sessionError', () => undefined); // the connection is closed, and its streams are aborted
   }
 
   /** A connection whose client speaks HTTP/2 from its first byte. */
-  accept(connection: Duplex): void {
+  accept(connection: Duplex, client?: string): void {
+    this.#http.once('session', (session) => this.#clients.set(session, client)); // it is made now
     this.#http.emit('connection', connection);
   }
 
   async #serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<void> {
     stream.on('error', () => stream.destroy());
+    if (this.#calls >= MAX_CALLS) return stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    this.#calls += 1;
+    stream.once('close', () => (this.#calls -= 1));
     const type = headers['content-type'] ?? '';
     if (headers[':method'] !== 'POST' || !type.startsWith(CONTENT_TYPE)) {
       stream.respond({ ':status': 415 }, { endStream: true });
       return;
     }
-    stream.respond({ ':status': 200, 'content-type': CONTENT_TYPE }, { waitForTrailers: true });
+    const head = { ':status': 200, 'content-type': CONTENT_TYPE, ...this.#headers() };
+    stream.respond(head, { waitForTrailers: true });
     let failure: GrpcError | undefined;
     stream.once('wantTrailers', () => stream.sendTrailers(trailersOf(failure)));
     try {
@@ -70,7 +94,8 @@ export class GrpcServer {
     // A method that needs no further message does not end the stream, on which it answers.
     const messages = messagesOf(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
     using held = new HeldMessages();
-    const answer = method(noted(messages, held), { headers, signal: gone.signal });
+    const client = stream.session && this.#clients.get(stream.session);
+    const answer = method(noted(messages, held), { headers, client, signal: gone.signal });
     for await (const message of answer) await writeMessage(stream, message);
   }
 }

@@ -5,6 +5,8 @@ import type { Message } from './message.ts';
 /** A call that a client has made. */
 export type Call = Readonly<{
   headers: IncomingHttpHeaders;
+  /** A name of the client; undefined if it cannot be told from others. */
+  client: string | undefined;
   /** Aborted when the client has left. */
   signal: AbortSignal;
 }>;

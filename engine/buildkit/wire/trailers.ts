@@ -17,10 +17,15 @@ export function trailersOf(failure: GrpcError | undefined): Record<string, strin
     failure.message.length <= MAX_TEXT_LENGTH ? failure.message : `${failure.message.slice(0, MAX_TEXT_LENGTH)}…`;
   const status = { 'grpc-status': String(failure.code), 'grpc-message': percentEncoded(text) };
   if (failure.details.length === 0) return status;
-  const details = failure.details.map(({ type, value }) => ({ type, value: Buffer.from(JSON.stringify(value)) }));
-  const bytes = Status.encode({ code: failure.code, message: text, details });
+  const bytes = statusBytes(failure, text);
   if (bytes.length > MAX_DETAILS_BYTES) return status;
   return { ...status, 'grpc-status-details-bin': Buffer.from(bytes).toString('base64') };
+}
+
+/** A failure as a `google.rpc.Status`. */
+export function statusBytes({ code, details, message: text }: GrpcError, shown = text): Uint8Array {
+  const encoded = details.map(({ type, value }) => ({ type, value: Buffer.from(JSON.stringify(value)) }));
+  return Status.encode({ code, message: shown, details: encoded });
 }
 
 /** The failure that a server's trailers tell; undefined: none. */

@@ -9,6 +9,7 @@ import { rawRefusal } from '../headers.ts';
 import { serveUpgrades } from '../streams/upgrades.ts';
 import { NEWEST, type ApiVersion } from '../versions/api-version.ts';
 import { IdleConnections } from './idle-connections.ts';
+import { PREFACE_ERROR, readAsUpgrade } from './prior-knowledge.ts';
 
 /** The first byte of a TLS handshake; no HTTP request begins with it. */
 const TLS_HANDSHAKE = 22;
@@ -69,8 +70,10 @@ export function serve(server: Server, answering: RequestListener, newest = NEWES
   server.on('request', listener);
   // Expectations other than `100-continue` are ignored: the request is answered.
   server.on('checkExpectation', listener);
-  server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {
-    if (socket.writable && error.code !== HEAD_TIMEOUT && !idle.isAnswering(socket))
+  server.on('clientError', (error: Error & { code?: string; rawPacket?: Buffer }, socket: Socket) => {
+    if (error.code === PREFACE_ERROR && error.rawPacket !== undefined && !idle.isAnswering(socket))
+      readAsUpgrade(server, accepted, socket, error.rawPacket);
+    else if (socket.writable && error.code !== HEAD_TIMEOUT && !idle.isAnswering(socket))
       socket.end(rawRefusal(`malformed HTTP request${MISTAKES.get(error.code) ?? ''}`, newest));
     else socket.destroy();
   });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,6 +8,7 @@ import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
 import { TestEngine } from '@gantry/testing/test-engine.ts';
+import { makeCertificates } from '@gantry/testing/tls/certificates.ts';
 
 import { NEWEST } from '../versions/api-version.ts';
 
@@ -20,38 +21,6 @@ async function onHost(engine: TestEngine, ...command: string[]): Promise<Ran> {
   } catch (error) {
     const { code, stderr } = error as { code: number; stderr: string };
     return { code, output: stderr };
-  }
-}
-
-/** A CA in `folder`, with a certificate for each name; `foreign` is of another CA. */
-function makeCertificates(folder: string): void {
-  const openssl = (...words: string[]): void => void execFileSync('openssl', words, { cwd: folder, stdio: 'pipe' });
-  writeFileSync(join(folder, 'extensions'), 'subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n');
-  for (const [ca, names] of [
-    ['ca', ['server', 'client']],
-    ['other-ca', ['foreign']],
-  ] as const) {
-    openssl(
-      ...`req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=${ca}`.split(' '),
-      '-keyout',
-      `${ca}-key.pem`,
-      '-out',
-      `${ca}.pem`,
-    );
-    for (const name of names) {
-      openssl(
-        ...`req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=${name}`.split(' '),
-        '-keyout',
-        `${name}-key.pem`,
-        '-out',
-        `${name}.csr`,
-      );
-      openssl(
-        ...`x509 -req -days 2 -CAcreateserial -extfile extensions -CA ${ca}.pem -CAkey ${ca}-key.pem -in ${name}.csr -out ${name}.pem`.split(
-          ' ',
-        ),
-      );
-    }
   }
 }
 

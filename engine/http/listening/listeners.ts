@@ -40,7 +40,7 @@ const LAST_ANSWERS_TIMEOUT_SECONDS = 10;
 export type Listeners = AsyncDisposable & { readonly hosts: readonly string[] };
 type Listening = AsyncDisposable & { readonly host: string };
 /** An open server, for `closeServer`. */
-type Plain = Readonly<{ server: Server; connections: ReadonlySet<Socket>; host: string; port: number }>;
+type OpenServer = Readonly<{ server: Server; connections: ReadonlySet<Socket>; host: string; port: number }>;
 
 /**
  * Opens every host of the configuration, or none if one fails. Disposing accepts no more clients, and closes the
@@ -92,9 +92,16 @@ async function openTcp(
   return { host, [Symbol.asyncDispose]: async () => await closeServer(server, pending, connections) };
 }
 
-/** Listens at a TCP address without TLS. `listener` checks the requests itself. */
-export async function listenPlain(at: { host: string; port: number }, listener: RequestListener): Promise<Plain> {
-  const server = createServer(SERVER_OPTIONS);
+/**
+ * Listens at a TCP address, with `tls` as the hosts of the configuration do. `listener` checks the origin of the requests
+ * itself.
+ */
+export async function listenForPage(
+  at: { host: string; port: number },
+  listener: RequestListener,
+  tls: Config | undefined,
+): Promise<OpenServer> {
+  const server = tls === undefined ? createServer(SERVER_OPTIONS) : createTlsServer(tls);
   const connections = serve(server, listener);
   server.listen({ ...at, exclusive: true });
   await listening(server);

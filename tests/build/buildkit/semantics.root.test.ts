@@ -142,8 +142,9 @@ const rows: readonly Row[] = [
     progress: ['echo "[****]"'],
   },
   {
-    lines: ['FROM busybox', 'RUN echo a > /a'],
+    lines: ['FROM busybox', 'RUN mkdir /x && touch -d @1 /x', 'WORKDIR /x/y/z'],
     flags: ['--build-arg', 'SOURCE_DATE_EPOCH=1600000000'],
+    shows: ['stat -c %Y /x/y /x/y/z', '1600000000\n1600000000\n'],
     config: { Created: '2020-09-13T12:26:40Z' },
   },
 ];

@@ -1,0 +1,8 @@
+import { BYTES, field, INTEGER, list, message, nested, TEXT } from '../wire/message.ts';
+
+/** A graph of operations. Ours has one source: a result of a build, for another build of the same client. */
+export const Definition = message({ operations: list(1, BYTES) });
+
+const Input = message({ digest: field(1, TEXT), index: field(2, INTEGER) });
+const Source = message({ identifier: field(1, TEXT) });
+export const Operation = message({ inputs: list(1, nested(Input)), source: field(3, nested(Source)) });
