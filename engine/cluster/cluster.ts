@@ -122,7 +122,7 @@ export class Cluster implements AsyncDisposable {
 
   /** The id of the new node. */
   async init(
-    request: Addresses & Pick<InitRequest, 'pools' | 'spec'> & { force: boolean; dataPathPort: number },
+    request: Addresses & Pick<InitRequest, 'pools' | 'signing' | 'spec'> & { force: boolean; dataPathPort: number },
   ): Promise<string> {
     using _lock = await this.#needs.locks.hold('the cluster');
     if (this.#member !== undefined && request.force) return await this.#forceNew(this.#member);
@@ -133,6 +133,7 @@ export class Cluster implements AsyncDisposable {
       ...this.#resolve(request),
       tunnelPort: tunnelPort(request.dataPathPort),
       spec: request.spec,
+      signing: request.signing,
       pools: request.pools,
     });
     this.#closePorts();

@@ -1,65 +1,14 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
+import { Cfssl } from '@gantry/testing/cluster/cfssl.ts';
 import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { eventually } from '@gantry/testing/eventually.ts';
 
-const CSR = { CN: 'external root', key: { algo: 'ecdsa', size: 256 }, names: [{ O: 'Example', C: 'DE' }] };
-
 type Member = { certificate: string; root: string; nodeId: string; clusterId: string };
-
-/** `cfssl serve` with its own root, on the machine of a host. */
-class Cfssl implements AsyncDisposable {
-  readonly folder: string;
-  readonly root: string;
-  readonly #host: ClusterHost;
-  #pid = 0;
-
-  constructor(host: ClusterHost) {
-    this.#host = host;
-    const made = execFileSync('cfssl', ['gencert', '-initca', '-'], { input: JSON.stringify(CSR), stdio: 'pipe' });
-    const { cert, key } = JSON.parse(made.toString()) as { cert: string; key: string };
-    this.root = cert;
-    this.folder = mkdtempSync(join(tmpdir(), 'gantry-cfssl-'));
-    writeFileSync(join(this.folder, 'ca.pem'), cert);
-    writeFileSync(join(this.folder, 'ca-key.pem'), key, { mode: 0o600 });
-  }
-
-  get url(): string {
-    return `http://${this.#host.ip}:8888/api/v1/cfssl/sign`;
-  }
-
-  /** `more`: words for its command line. */
-  async start(more = ''): Promise<void> {
-    const words = `cfssl serve -address ${this.#host.ip} -port 8888 -ca ca.pem -ca-key ca-key.pem ${more}`;
-    const script = `cd ${this.folder}; ${words} </dev/null >log 2>&1 & echo $!`;
-    this.#pid = Number(await this.#host.engine.onHost(['sh', '-c', script]));
-    await eventually('cfssl listens', async () => {
-      const listening = await this.#host.engine.onHost(['ss', '-Hltn', 'sport = :8888']);
-      return listening.includes(':8888') ? true : undefined;
-    });
-  }
-
-  async stop(): Promise<void> {
-    if (this.#pid === 0) return;
-    process.kill(this.#pid, 'SIGKILL');
-    this.#pid = 0;
-    await eventually('cfssl is gone', async () => {
-      const listening = await this.#host.engine.onHost(['ss', '-Hltn', 'sport = :8888']);
-      return listening.trim() === '' ? true : undefined;
-    });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
-    rmSync(this.folder, { recursive: true });
-  }
-}
 
 suite('an external authority', { concurrency: false }, () => {
   const parts = new AsyncDisposableStack();
@@ -114,9 +63,7 @@ suite('an external authority', { concurrency: false }, () => {
   });
 
   test('with its root laid down before, it signs for the first manager, and only it can', async () => {
-    const folder = join(first!.engine.dataRoot, 'swarm/certificates');
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, 'swarm-root-ca.crt'), cfssl.root);
+    cfssl.layRoot();
 
     const [status, message] = await initAnswer({});
     assert.equal(status, 400);

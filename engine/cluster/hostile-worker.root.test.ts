@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
+import { Api } from '@gantry/testing/api.ts';
 import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { DESCRIPTION, RawSession } from '@gantry/testing/cluster/raw-session.ts';
 import { Services } from '@gantry/testing/cluster/services.ts';
 import { eventually } from '@gantry/testing/eventually.ts';
+import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
 
 const ID = 'e'.repeat(64);
 const NOW = '2026-01-01T00:00:00Z';
@@ -45,6 +46,9 @@ const BROKEN: readonly object[] = [
   container({ name: 'x'.repeat(5000) }),
   container({ network: 'x'.repeat(5000) }),
   { say: 'withdrawing', number: 1, network: 'open' },
+  { say: 'report', number: null, tasks: null },
+  { say: 'wantFile', task: 'x'.repeat(1000), kind: 'secret', id: ID },
+  { say: 'synced', number: {} },
   { say: 'constructor' },
   { no: 'word' },
   [],
@@ -151,6 +155,36 @@ suite('a worker that breaks the rules', { concurrency: false }, () => {
     }
   });
 
+  test('a node neither reports on tasks of others nor gets their secrets', async () => {
+    const newer = new Api(manager!.engine.socketPath, '/v1.41');
+    const made = await newer.post<{ ID: string }>('/secrets/create', { Name: 'hidden', Data: 'aGlkZGVu' });
+    const SecretID = made.body.ID;
+    const File = { Name: 'hidden', UID: '0', GID: '0', Mode: 0o400 };
+    const services = new Services(manager!);
+    const secrets = { Secrets: [{ SecretID, SecretName: 'hidden', File }] };
+    const Constraints = ['node.hostname == host1'];
+    await services.create('owner', secrets, { TaskTemplate: { Placement: { Constraints } } });
+    const { ID } = await services.task('owner', ({ Status }) => Status.State === 'running');
+    const unknown = 'u'.repeat(25);
+    await using session = await RawSession.open(worker!, manager!);
+    await session.hello();
+
+    const status = { state: 'failed', timestamp: NOW, message: 'not mine' };
+    session.say({ say: 'report', number: 7, tasks: [ID, unknown].map((id) => ({ id, status })) });
+    for (const [task, id] of [[ID, SecretID] as const, [unknown, SecretID] as const, [ID, unknown] as const])
+      session.say({ say: 'wantFile', task, kind: 'secret', id });
+
+    await session.heard(({ say, number }) => say === 'ack' && number === 7);
+    for (const [task, id] of [[ID, SecretID] as const, [unknown, SecretID] as const, [ID, unknown] as const]) {
+      const file = await session.heard((said) => said.say === 'file' && said.task === task && said.id === id);
+      assert.deepEqual([file.data, file.refusal], [undefined, `secret ${id} not found`]);
+    }
+    const [running] = await services.running('owner', 1);
+    assert.deepEqual([running!.ID, running!.Status.Message === 'not mine'], [ID, false]);
+    await services.remove('owner');
+    assert.equal((await newer.delete(`/secrets/${SecretID}`)).status, 204);
+  });
+
   test('long texts are shortened, large records refused, and the leader goes on', async () => {
     const services = new Services(manager!);
     const Constraints = ['node.hostname == host2'];
@@ -182,29 +216,24 @@ suite('a worker that breaks the rules', { concurrency: false }, () => {
     ['questions', 40_000, (network: string) => ({ say: 'withdrawing', number: 1, network })],
   ] as const) {
     test(`${count} ${name} of a node that does not read cost the leader little`, async () => {
-      await using other = await RawSession.open(worker!, manager!);
-      other.say({ say: 'another reason, as one in a row is logged once' });
-      await other.over();
-      const { pid, log } = manager!.engine;
-      await using session = await RawSession.open(worker!, manager!, { reads: false });
-      session.say(hello({ hostname: 'host2' }));
-      const beforeMb = memoryMbOf(pid);
+      const { pid } = manager!.engine;
+      await assertSmallGrowth(pid, MAX_GROWTH_MB, async () => {
+        await using other = await RawSession.open(worker!, manager!);
+        other.say({ say: 'another reason, as one in a row is logged once' });
+        await other.over();
+        const { log } = manager!.engine;
+        await using session = await RawSession.open(worker!, manager!, { reads: false });
+        session.say(hello({ hostname: 'host2' }));
 
-      session.send(`${JSON.stringify(message(open))}\n`.repeat(count));
-      session.say({ say: `over: ${name}` }); // where nothing before ends the session
+        session.send(`${JSON.stringify(message(open))}\n`.repeat(count));
+        session.say({ say: `over: ${name}` }); // where nothing before ends the session
 
-      await eventually(`the end of the session for ${name}`, async () => {
-        const reasons = new RegExp(`it does not read what it is sent|it does not wait for answers|over: ${name}`);
-        return await Promise.resolve(reasons.test(manager!.engine.log.slice(log.length)) || undefined);
+        await eventually(`the end of the session for ${name}`, async () => {
+          const reasons = new RegExp(`it does not read what it is sent|it does not wait for answers|over: ${name}`);
+          return await Promise.resolve(reasons.test(manager!.engine.log.slice(log.length)) || undefined);
+        });
       });
-      const grownMb = memoryMbOf(pid) - beforeMb;
-      assert.ok(grownMb < MAX_GROWTH_MB, `the daemon has grown by ${grownMb} MB`);
       await manager!.updateNode('host2', { Labels: { after: name } });
     });
   }
 });
-
-/** The most that a process has used, in MB. */
-function memoryMbOf(pid: number): number {
-  return Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
-}

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { after, before, suite, test } from 'node:test';
 
 import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { eventually } from '@gantry/testing/eventually.ts';
+import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
 
 /** Keeps so many connections of each kind open, and opens another one for each that ends. Prints a line when all have been opened. */
 const ATTACK = `
@@ -64,23 +65,21 @@ suite('strangers at port 2377', { concurrency: false }, () => {
     const name = Object.entries(counts).map(([kind, count]) => `${count} ${kind}`);
     test(`a worker joins beside ${name.join(', ')}, which cost little and leave nothing`, async () => {
       const { pid } = manager!.engine;
-      const beforehand = { descriptors: descriptorsOf(pid), memoryMb: memoryMbOf(pid) };
-      const attack = spawn('nsenter', [
-        `--net=${stranger!.engine.netns}`,
-        ...[process.execPath, '-e', ATTACK, JSON.stringify([manager!.ip, counts])],
-      ]);
-      await once(createInterface({ input: attack.stdout }), 'line');
-
-      await worker!.join(manager!, 'Worker');
-      await manager!.node('host2', ({ Status }) => Status.State === 'ready');
-
-      const grownMb = memoryMbOf(pid) - beforehand.memoryMb;
-      attack.kill('SIGKILL');
-      await once(attack, 'exit');
-      assert.ok(grownMb < MAX_GROWTH_MB, `the daemon has grown by ${grownMb} MB`);
-      await leave(worker!);
-      await eventually('the descriptors of before', async () => {
-        return await Promise.resolve(descriptorsOf(pid) <= beforehand.descriptors + 5 ? true : undefined);
+      const descriptors = descriptorsOf(pid);
+      await assertSmallGrowth(pid, MAX_GROWTH_MB, async () => {
+        const attack = spawn('nsenter', [
+          `--net=${stranger!.engine.netns}`,
+          ...[process.execPath, '-e', ATTACK, JSON.stringify([manager!.ip, counts])],
+        ]);
+        await once(createInterface({ input: attack.stdout }), 'line');
+        await worker!.join(manager!, 'Worker');
+        await manager!.node('host2', ({ Status }) => Status.State === 'ready');
+        attack.kill('SIGKILL');
+        await once(attack, 'exit');
+        await leave(worker!);
+        await eventually('the descriptors of before', async () => {
+          return await Promise.resolve(descriptorsOf(pid) <= descriptors + 5 ? true : undefined);
+        });
       });
     });
   }
@@ -94,9 +93,4 @@ suite('strangers at port 2377', { concurrency: false }, () => {
 
 function descriptorsOf(pid: number): number {
   return readdirSync(`/proc/${pid}/fd`).length;
-}
-
-/** The most that it has used, in MB. */
-function memoryMbOf(pid: number): number {
-  return Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 }

@@ -157,7 +157,7 @@ suite('the tasks of several nodes', { concurrency: false }, () => {
     );
     for (const host of [worker, other]) {
       const places = [host.engine.dataRoot, join(host.engine.directory, 'log')];
-      const { status, stdout } = spawnSync('grep', ['-rlaE', '--', `${auth}|password-of-it`, ...places], {
+      const { status, stdout } = spawnSync('grep', ['-rlazE', '--', `${auth}|password-of-it`, ...places], {
         encoding: 'utf8',
       });
       assert.deepEqual([status, stdout], [1, '']);

@@ -16,6 +16,7 @@ import {
   boolean,
   contentOf,
   explicit,
+  extentOf,
   integer,
   octets,
   oid,
@@ -81,6 +82,13 @@ function certificateRequest({ publicKey, privateKey }: KeyPair): string {
   const version = integer(Buffer.from([0]));
   const body = sequence(version, nameOf({ name: 'swarm-node' }), spki(publicKey), explicit(0));
   return pem('CERTIFICATE REQUEST', signBody(body, privateKey));
+}
+
+/** A request for another authority's certificate of this one's name and key, in PEM. */
+export function authorityRequest(authority: Authority): string {
+  const version = integer(Buffer.from([0]));
+  const body = sequence(version, issuerOf(authority), spkiOfIssuer(authority), explicit(0));
+  return pem('CERTIFICATE REQUEST', signBody(body, authority.key));
 }
 
 /** A new authority with a certificate of its own, for twenty years. */
@@ -210,9 +218,9 @@ function subjectKeyOf(certificate: string): Buffer | undefined {
   return value === undefined ? undefined : valueOf(valueOf(value));
 }
 
-/** The bytes of a value without its tag and length; identifiers of keys are short. */
+/** The bytes of a value without its tag and length. */
 function valueOf(der: Der): Buffer {
-  return der.subarray(2);
+  return der.subarray(extentOf(der, 0)[0]);
 }
 
 function nameOf({ name, unit, organization }: Subject): Der {
@@ -231,8 +239,10 @@ function extension(type: string, isCritical: boolean, value: Der): Der {
   return sequence(oid(type), ...(isCritical ? [boolean(true)] : []), octets(value));
 }
 
+/** SHA-1 of the key's bits alone (RFC 5280, 4.2.1.2), so that certificates of other software for the key name the same. */
 function keyId(key: Buffer): Buffer {
-  return createHash('sha1').update(key).digest();
+  const [, bits] = contentOf(key);
+  return createHash('sha1').update(valueOf(bits!).subarray(1)).digest();
 }
 
 function spkiOfIssuer({ certificate }: Pick<Authority, 'certificate'>): Buffer {

@@ -49,7 +49,7 @@ export function contentOf(der: Der): Der[] {
 }
 
 /** Where the content of the value at this place begins and ends. */
-function extentOf(der: Der, at: number): [first: number, end: number] {
+export function extentOf(der: Der, at: number): [first: number, end: number] {
   const short = der[at + 1]!;
   if (short < 0x80) return [at + 2, at + 2 + short];
   const bytes = short & 0x7f;

@@ -16,7 +16,11 @@ import type { Subject } from './certificates.ts';
 /** A node's request for a certificate: the request (PKCS #10) and its public key, both in PEM. */
 type CertificateWish = Readonly<{ csr: string; publicKey: string; subject: Required<Subject> }>;
 /** The caller's certificate (PEM). A new node has none. */
-type Asking = Readonly<{ clock: Clock; root: string; identity?: Readonly<{ certificate: string; key: string }> }>;
+export type Asking = Readonly<{
+  clock: Clock;
+  root: string;
+  identity?: Readonly<{ certificate: string; key: string }>;
+}>;
 
 const ANSWER_TIMEOUT_MS = 5000;
 const MAX_ANSWER_BYTES = 64 * 1024;
@@ -41,11 +45,27 @@ export async function signExternally(
   authorities: ClusterSpec['externalCas'],
   wish: CertificateWish,
 ): Promise<string> {
+  const { name, unit, organization } = wish.subject;
+  const request = {
+    certificate_request: wish.csr,
+    hosts: [name, unit],
+    subject: { CN: name, names: [{ OU: unit, O: organization }] },
+  };
+  return await firstAnswer(asking, authorities, request, (certificate) => check(certificate, wish, asking));
+}
+
+/** Returns the first certificate that passes a check; throws `unavailable` with all reasons where none does. */
+export async function firstAnswer(
+  asking: Asking,
+  authorities: ClusterSpec['externalCas'],
+  request: object,
+  check: (certificate: string) => void,
+): Promise<string> {
   const reasons: string[] = [];
   for (const { url } of authorities) {
     try {
-      const certificate = await ask(asking, url, wish);
-      check(certificate, wish, asking);
+      const certificate = await ask(asking, url, request);
+      check(certificate);
       return certificate;
     } catch (error) {
       reasons.push(`${url}: ${messageOf(error)}`);
@@ -54,13 +74,8 @@ export async function signExternally(
   throw new EngineError('unavailable', `no external certificate authority signs: ${reasons.join('; ')}`);
 }
 
-async function ask({ clock, root, identity }: Asking, url: string, { csr, subject }: CertificateWish): Promise<string> {
-  const { name, unit, organization } = subject;
-  const body = JSON.stringify({
-    certificate_request: csr,
-    hosts: [name, unit],
-    subject: { CN: name, names: [{ OU: unit, O: organization }] },
-  });
+async function ask({ clock, root, identity }: Asking, url: string, wanted: object): Promise<string> {
+  const body = JSON.stringify(wanted);
   const { protocol } = new URL(url);
   const isTls = protocol === 'https:';
   const { request } = isTls ? https : http;
@@ -104,11 +119,14 @@ function certificateIn(text: string): string {
   return answer.result.certificate;
 }
 
+export function certificatesOf(pem: string): X509Certificate[] {
+  const texts = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  return texts.map((each) => new X509Certificate(each));
+}
+
 /** Throws for a certificate that is not the wished one, or not of the cluster's root. */
 function check(pem: string, { publicKey, subject }: CertificateWish, { clock, root }: Asking): void {
-  const [leaf, ...others] = (pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []).map(
-    (each) => new X509Certificate(each),
-  );
+  const [leaf, ...others] = certificatesOf(pem);
   if (leaf === undefined) throw new Error('the answer has no certificate');
   if (leaf.ca) throw new Error('the certificate is that of an authority');
   const spki = { type: 'spki', format: 'der' } as const;
@@ -131,7 +149,8 @@ function check(pem: string, { publicKey, subject }: CertificateWish, { clock, ro
   }
 }
 
-function leadsTo(root: X509Certificate, leaf: X509Certificate, others: readonly X509Certificate[]): boolean {
+/** Whether a chain of authorities leads from a certificate to the root. */
+export function leadsTo(root: X509Certificate, leaf: X509Certificate, others: readonly X509Certificate[]): boolean {
   let current = leaf;
   for (let length = 0; length < MAX_CHAIN; length += 1) {
     if (isIssuedBy(current, root)) return true;

@@ -5,7 +5,9 @@ import type { Authority, ClusterRecord, ClusterSpec } from '../state/records.ts'
 import { crossSign, newAuthority } from './certificates.ts';
 
 /** The root and key (PEM) that a client wants; the key is empty where only external authorities have it. */
-type WantedRoot = Readonly<{ certificate: string; key: string }>;
+export type WantedRoot = Readonly<{ certificate: string; key: string }>;
+
+type Rotation = NonNullable<ClusterRecord['rotation']>;
 
 const MIN_ROOT_DAYS = 365;
 const INVALID = 'rpc error: code = InvalidArgument desc =';
@@ -51,12 +53,13 @@ export function withWantedRoot<C extends ClusterRecord>(
   spec: ClusterSpec,
   signing: WantedRoot,
   now: Temporal.Instant,
+  elsewhere?: Rotation,
 ): C {
   const wanted = readRoot(signing, now);
   const forcedRotation = spec.forceRotate ?? 0;
   if (wanted === undefined) {
     if ((cluster.forcedRotation ?? 0) === forcedRotation) return cluster;
-    return begin({ ...cluster, forcedRotation }, newAuthority('swarm-ca', now), now);
+    return begin({ ...cluster, forcedRotation }, elsewhere?.root ?? newAuthority('swarm-ca', now), now, elsewhere);
   }
   const { rotation, ...settled } = cluster;
   const later = { ...settled, forcedRotation };
@@ -71,7 +74,25 @@ export function withWantedRoot<C extends ClusterRecord>(
     wanted.key === '' && !signsFor(spec, wanted.certificate, cluster),
     `${INVALID} there must be at least one valid, reachable external CA corresponding to the desired CA certificate`,
   );
-  return begin({ ...later } as typeof later & C, wanted, now);
+  return begin({ ...later } as typeof later & C, wanted, now, elsewhere);
+}
+
+/** The root that an update begins a rotation to, if its certificate has to come from an external authority. */
+export function rootToCrossSign(
+  cluster: ClusterRecord,
+  spec: ClusterSpec,
+  signing: WantedRoot,
+  now: Temporal.Instant,
+): WantedRoot | undefined {
+  if (cluster.ca.key !== '') return undefined;
+  const wanted = readRoot(signing, now);
+  if (wanted === undefined) {
+    return (cluster.forcedRotation ?? 0) === (spec.forceRotate ?? 0) ? undefined : newAuthority('swarm-ca', now);
+  }
+  const known = [cluster.ca.certificate, cluster.rotation?.root.certificate];
+  if (known.includes(wanted.certificate)) return undefined;
+  refuseIf(wanted.key === '', `${INVALID} rotating from one external CA to a different external CA is not supported`);
+  return wanted;
 }
 
 /** Whether an external authority is named for a root; without a root of its own it is for the present one. */
@@ -88,7 +109,7 @@ export function externalsFor(
 }
 
 /** Reads PEM of a client. Undefined without a certificate in it. */
-function readRoot({ certificate, key }: WantedRoot, now: Temporal.Instant): WantedRoot | undefined {
+export function readRoot({ certificate, key }: WantedRoot, now: Temporal.Instant): WantedRoot | undefined {
   const [first, second] = certificatesIn(certificate);
   refuseIf(
     key !== '' && first === undefined,
@@ -136,7 +157,14 @@ function refuseOtherKey(root: X509Certificate, pem: string): void {
   refuseIf(!isOf, `${INVALID} certificate key mismatch`);
 }
 
-function begin<C extends ClusterRecord>(cluster: C, root: WantedRoot, now: Temporal.Instant): C {
+/** `elsewhere`: the rotation to this root with a certificate by an external authority. */
+function begin<C extends ClusterRecord>(
+  cluster: C,
+  root: WantedRoot,
+  now: Temporal.Instant,
+  elsewhere: Rotation | undefined,
+): C {
+  if (elsewhere?.root.certificate === root.certificate) return { ...cluster, rotation: elsewhere };
   refuseIf(
     cluster.ca.key === '',
     `${INVALID} the key of the present root is not here: it cannot sign the root that follows`,

@@ -119,7 +119,7 @@ async function until(what: string, look: () => Promise<boolean>): Promise<void> 
       if (!(error instanceof EtcdError)) throw error;
     }
     if (performance.now() > end) throw new Error(`in vain: ${what}`);
-    await sleep(20);
+    await sleep(100); // a look asks all members, and may write
   }
 }
 

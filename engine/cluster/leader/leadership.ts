@@ -4,8 +4,9 @@ import type { Logger } from 'pino';
 
 import type { Engine } from '../../engine.ts';
 import { EngineError } from '../../lib/errors.ts';
+import { crossSignExternally } from '../ca/external-cross-sign.ts';
 import { signExternally } from '../ca/external.ts';
-import { externalsFor, issuingAuthority } from '../ca/rotation.ts';
+import { externalsFor, issuingAuthority, rootToCrossSign } from '../ca/rotation.ts';
 import { newClusterId } from '../ca/token.ts';
 import { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { Etcd } from '../etcd/gateway.ts';
@@ -14,9 +15,11 @@ import { LogBroker } from '../logs/broker.ts';
 import { dropAttachments } from '../networks/attachments.ts';
 import { NetworkPush } from '../networks/push.ts';
 import { Orchestration } from '../orchestrator/orchestration.ts';
-import type { NodeRole } from '../state/records.ts';
+import { refuseOldVersion } from '../state/draft.ts';
+import type { ClusterRecord, NodeRole } from '../state/records.ts';
 import type { Replica } from '../state/replica.ts';
 import { clusterOf } from '../state/view.ts';
+import { updateCluster } from '../swarm/update.ts';
 import { NotLeader } from '../wire/client.ts';
 import type { CertificateAnswer, CertificateRequest, PeerAnswer } from '../wire/schemas.ts';
 import type { Peer } from '../wire/server.ts';
@@ -27,7 +30,7 @@ import { Peers } from './peers.ts';
 import { Roles } from './roles.ts';
 import { Sessions } from './sessions.ts';
 import { Turns, type Decisions, type Work } from './turns.ts';
-import type { Write, WriteName, WriteResult } from './write-schemas.ts';
+import type { Write, WriteArguments, WriteName, WriteResult } from './write-schemas.ts';
 import { STAGES, WRITES } from './writes.ts';
 
 type LeadershipNeeds = Pick<Engine, 'background' | 'clock' | 'log'> &
@@ -85,9 +88,9 @@ export class Leadership implements AsyncDisposable {
   /** A write of the API. Throws `NotLeader` where another leader may do it, as nothing has been stored. */
   async write<N extends WriteName>({ write, args }: Write<N>): Promise<{ result: WriteResult<N>; revision: number }> {
     if (write === 'updateCluster') await this.#needs.dataKey(); // a record with locked managers is encrypted
-    const operation = WRITES[write];
+    const operation = await this.#operation({ write, args });
     const before = new Set(this.#needs.replica.all('node').map(({ id }) => id));
-    const done = await this.#stored((draft, now) => operation(draft, args, now));
+    const done = await this.#stored((draft, now) => operation(draft, now));
     for (const id of before) if (this.#needs.replica.get('node', id) === undefined) this.#sessions.end(id);
     return done;
   }
@@ -141,6 +144,31 @@ export class Leadership implements AsyncDisposable {
     this.#dispatcher[Symbol.dispose]();
     this.#networks[Symbol.dispose]();
     await this.turns[Symbol.asyncDispose]();
+  }
+
+  /** An update of the cluster may need an external authority's certificate of the next root first. */
+  async #operation<N extends WriteName>({ write, args }: Write<N>): Promise<Work<WriteResult<N>>> {
+    const operation = WRITES[write];
+    if (write !== 'updateCluster') return (draft, now) => operation(draft, args, now);
+    const update = args as WriteArguments<'updateCluster'>;
+    const rotation = await this.#crossSignedElsewhere(update);
+    return (draft, now) => updateCluster(draft, update, now, rotation) as WriteResult<N>;
+  }
+
+  async #crossSignedElsewhere({
+    spec,
+    version,
+    signing = { certificate: '', key: '' },
+  }: WriteArguments<'updateCluster'>): Promise<ClusterRecord['rotation']> {
+    const { clock, identity, replica } = this.#needs;
+    const cluster = clusterOf(replica);
+    refuseOldVersion(cluster, version);
+    const root = rootToCrossSign(cluster, spec, signing, clock.now());
+    if (root === undefined) return undefined;
+    const { certificate } = cluster.ca;
+    const externals = externalsFor(cluster.spec, certificate, cluster);
+    const asking = { clock, root: certificate, identity: identity() };
+    return { root, crossSigned: await crossSignExternally(asking, externals, root) };
   }
 
   async #stored<T>(work: Work<T>): Promise<{ result: T; revision: number }> {

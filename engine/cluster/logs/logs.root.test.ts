@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { request, type IncomingMessage } from 'node:http';
 import { after, before, suite, test } from 'node:test';
 
@@ -8,6 +7,7 @@ import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts
 import { Services, type TaskWire } from '@gantry/testing/cluster/services.ts';
 import { eventually } from '@gantry/testing/eventually.ts';
 import { refused, said } from '@gantry/testing/own-client.ts';
+import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
 
 const prints = (text: string): object => ({
   Command: ['sh', '-c', `${text}; trap "exit 0" TERM; sleep 100000 & wait`],
@@ -206,28 +206,18 @@ suite('logs of services across nodes', { concurrency: false }, () => {
   });
 
   test('a client that does not read lets neither a manager nor the worker grow, and gets all in the end', async () => {
-    const mb = 2 ** 20;
-    const flood = `echo begins; head -c ${64 * mb} /dev/zero | tr "\\0" x | fold -w 8191; echo; echo ends`;
+    const flood = `echo begins; head -c ${64 * 2 ** 20} /dev/zero | tr "\\0" x | fold -w 8191; echo; echo ends`;
     const once = { ...on('host3'), RestartPolicy: { Condition: 'none' } };
     const slow = { Command: ['sh', '-c', flood] };
-    const memory = (): number[] => hosts.hosts.map(({ engine }) => residentBytes(engine.pid));
-    const before = memory();
-    await services.create('flood', slow, { TaskTemplate: once });
-    using client = await Follower.open(follower!, '/services/flood/logs?stdout=1&follow=1');
-    client.answer.pause();
-
-    await services.inState('flood', 'complete');
-
-    for (const [index, bytes] of memory().entries()) {
-      const grown = Math.round((bytes - before[index]!) / mb);
-      assert.ok(grown < 48, `host${index + 1} has grown by ${grown} MB`);
-    }
-    client.answer.resume();
-    await client.ends(/ends\n$/);
-    await services.remove('flood');
+    const pids = hosts.hosts.map(({ engine }) => engine.pid);
+    await assertSmallGrowth(pids, 64, async () => {
+      await services.create('flood', slow, { TaskTemplate: once });
+      using client = await Follower.open(follower!, '/services/flood/logs?stdout=1&follow=1');
+      client.answer.pause();
+      await services.inState('flood', 'complete');
+      client.answer.resume();
+      await client.ends(/ends\n$/);
+      await services.remove('flood');
+    });
   });
 });
-
-function residentBytes(pid: number): number {
-  return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024;
-}

@@ -18,6 +18,8 @@ import { SharedOutput } from './shared-output.ts';
 export type OpenToLeader = (number: number) => Promise<Duplex>;
 type Asked = LogsMessage['tasks'][number];
 
+/** A line becomes about five times as long for the leader, and each reader has a chunk and its copy in TLS. */
+const CHUNK_BYTES = 16 * 1024;
 const UNREADABLE = 'configured logging driver does not support reading';
 
 /** This node's part in reading logs: sends the lines of its tasks to the leader, no faster than they are read there. */
@@ -122,6 +124,7 @@ class Publication implements Disposable {
     const from = after === undefined ? since : after;
     const query: LogQuery = {
       ...{ stdout, stderr, timestamps: false, framed: false, details: undefined },
+      chunkBytes: CHUNK_BYTES,
       encode: (entry) => Buffer.from(lineOf(messageOf(id, entry, logAttributes(container)))),
       tail: after === undefined ? tail : 'all',
       since:

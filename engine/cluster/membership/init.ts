@@ -6,6 +6,7 @@ import { newEncryptionKey } from '../../lib/encryption.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { newAuthority, newKey, newRequest, revocationList, serialOf } from '../ca/certificates.ts';
 import { signExternally } from '../ca/external.ts';
+import { externalsFor, readRoot, type WantedRoot } from '../ca/rotation.ts';
 import { newClusterId, newSecret } from '../ca/token.ts';
 import type { Etcd } from '../etcd/gateway.ts';
 import { raftOf } from '../etcd/members.ts';
@@ -17,7 +18,7 @@ import { freshNode, nodeCertificate } from '../leader/certificates.ts';
 import { peerCertificate } from '../leader/peers.ts';
 import { digestOfKey } from '../secrets/seal.ts';
 import { keyOf, LEADER_KEY } from '../state/keys.ts';
-import type { ClusterRecord, ClusterSpec, NodeRecord } from '../state/records.ts';
+import type { Authority, ClusterRecord, ClusterSpec, NodeRecord } from '../state/records.ts';
 import { refuseWithoutKey } from '../swarm/update.ts';
 import { addressText, readAddress, type Address } from './addresses.ts';
 import type { Identity } from './identity.ts';
@@ -27,6 +28,8 @@ export type InitRequest = Readonly<{
   listen: Address;
   advertise: Address;
   spec: ClusterSpec;
+  /** The root that a client wants; without one the node makes its own. */
+  signing: WantedRoot;
   pools: Pick<ClusterRecord, 'addressPools' | 'subnetSize'>;
   dataPath?: string;
   tunnelPort?: number;
@@ -35,7 +38,7 @@ export type InitRequest = Readonly<{
 /** Makes a cluster of this node alone; a failure removes what was made. The member leads when this returns. */
 export async function initCluster(
   needs: MemberNeeds,
-  { listen, advertise, spec, pools, dataPath, tunnelPort }: InitRequest,
+  { listen, advertise, spec, signing, pools, dataPath, tunnelPort }: InitRequest,
 ): Promise<Member> {
   findEtcd();
   await using undo = new AsyncDisposableStack();
@@ -43,7 +46,7 @@ export async function initCluster(
   const now = needs.clock.now();
   const dataKey = newEncryptionKey();
   const cluster: ClusterRecord = {
-    ...newCluster(spec, laidRoot(needs.config.dataRoot), now),
+    ...newCluster(spec, readRoot(signing, now) ?? laidRoot(needs.config.dataRoot), now),
     dataKey: digestOfKey(dataKey),
     ...pools,
     ...(tunnelPort && { tunnelPort }),
@@ -138,12 +141,12 @@ function aloneAs(
 /** Where the root of an external authority is laid before `init`, as with dockerd, below the data root. */
 const LAID_ROOT = 'swarm/certificates/swarm-root-ca.crt';
 
-function laidRoot(dataRoot: string): string | undefined {
+function laidRoot(dataRoot: string): Authority | undefined {
   const path = join(dataRoot, LAID_ROOT);
   if (!existsSync(path)) return undefined;
   const pem = readFileSync(path, 'utf8');
   try {
-    if (new X509Certificate(pem).ca) return pem;
+    if (new X509Certificate(pem).ca) return { certificate: pem, key: '' };
   } catch (error) {
     throw new EngineError('failed', `${path} is no certificate`, { cause: error });
   }
@@ -157,18 +160,19 @@ async function firstCertificate(
   { publicKey, csr }: Readonly<{ publicKey: string; csr: string }>,
 ): Promise<string> {
   const { ca, spec } = cluster;
-  if (spec.externalCas.length === 0) return nodeCertificate(cluster, { id, role: 'manager' }, publicKey, clock.now());
+  const externals = externalsFor(spec, ca.certificate, cluster);
+  if (externals.length === 0) return nodeCertificate(cluster, { id, role: 'manager' }, publicKey, clock.now());
   const subject = { name: id, unit: 'swarm-manager', organization: cluster.id };
-  return await signExternally({ clock, root: ca.certificate }, spec.externalCas, { csr, publicKey, subject });
+  return await signExternally({ clock, root: ca.certificate }, externals, { csr, publicKey, subject });
 }
 
-function newCluster(spec: ClusterSpec, root: string | undefined, now: Temporal.Instant): ClusterRecord {
+function newCluster(spec: ClusterSpec, root: Authority | undefined, now: Temporal.Instant): ClusterRecord {
   return {
     id: newClusterId(),
     createdAt: now.toString(),
     updatedAt: now.toString(),
     spec,
-    ca: root === undefined ? newAuthority('swarm-ca', now) : { certificate: root, key: '' },
+    ca: root ?? newAuthority('swarm-ca', now),
     peerCa: newAuthority('swarm-peers', now),
     revokedPeers: [],
     joinSecrets: { worker: newSecret(), manager: newSecret() },

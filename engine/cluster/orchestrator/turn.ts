@@ -49,10 +49,13 @@ export class Turn {
     const { job, spec } = service;
     const isGlobal = spec.mode.kind === 'global' || spec.mode.kind === 'global-job';
     const timestamp = this.now.toString();
+    // A leader before may have had a clock that is ahead: the task still belongs to the update, and follows the others.
+    const since = service.updateStatus?.since ?? service.updateStatus?.startedAt;
+    const earlier = [...(since === undefined ? [] : [since]), ...before.map(({ createdAt }) => createdAt)];
     this.#changes += 1;
     draft.put('task', {
       id: this.#newId(),
-      createdAt: timestamp,
+      createdAt: momentAfter(earlier, this.now).toString(),
       updatedAt: timestamp,
       service: service.id,
       slot: isGlobal ? 0 : Number(place),
@@ -93,6 +96,15 @@ export class Turn {
     this.#changes += 1;
     draft.put('task', { ...task, updatedAt: this.now.toString() });
   }
+}
+
+/** Now; where moments are ahead of it, a millisecond after the last one. */
+function momentAfter(earlier: readonly string[], now: Temporal.Instant): Temporal.Instant {
+  let after = now;
+  for (const moment of earlier) {
+    if (Temporal.Instant.compare(moment, after) > 0) after = Temporal.Instant.from(moment).add({ milliseconds: 1 });
+  }
+  return after;
 }
 
 /**

@@ -113,6 +113,22 @@ suite('clocks that differ', () => {
     assert.equal(cluster.running('web').length, 3);
   });
 
+  test('so it does where the node of a new task is lost', () => {
+    const cluster = started();
+    cluster.service('web', wanted('new'));
+    cluster.turn();
+    for (const task of cluster.tasks('web')) if (!isWanted(task.desired)) cluster.report(task, 'shutdown');
+    const made = cluster.tasks('web').find(({ status: { state } }) => state === 'assigned')!;
+
+    cluster.now = cluster.now.subtract({ seconds: HOUR });
+    cluster.newLeader();
+    cluster.setNode(made.node, 'down');
+    cluster.settle(120);
+
+    assert.equal(cluster.replica.get('service', 'web')?.updateStatus?.state, 'completed');
+    assert.equal(cluster.running('web').length, 3);
+  });
+
   test('so does a task that waits for its restart', () => {
     const cluster = started();
     cluster.report(cluster.running('web')[0]!, 'failed');

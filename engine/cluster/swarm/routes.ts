@@ -5,7 +5,7 @@ import { clusterOf } from '../state/view.ts';
 import { readAddressPools } from './address-pools.ts';
 import { presentWithTokens } from './present.ts';
 import { InitBody, JoinBody, LeaveQuery, SpecBody, UnlockBody, UpdateQuery } from './schema.ts';
-import { readSpec } from './spec.ts';
+import { readSigning, readSpec } from './spec.ts';
 import { readVersion } from './version.ts';
 
 /** Endpoints 67 to 71, 98 and 99. */
@@ -28,7 +28,8 @@ export const swarmRoutes =
         const pools = readAddressPools(body.DefaultAddrPool ?? [], body.SubnetSize);
         const [dataPath, dataPathPort] = [body.DataPathAddr ?? '', body.DataPathPort ?? 0];
         const spec = readSpec(Spec ?? {});
-        const id = await cluster.init({ listen, advertise, dataPath, dataPathPort, force, spec, pools });
+        const signing = readSigning(Spec ?? {});
+        const id = await cluster.init({ listen, advertise, dataPath, dataPathPort, force, spec, signing, pools });
         return reply.type('application/json').send(JSON.stringify(id));
       },
     });
@@ -59,9 +60,7 @@ export const swarmRoutes =
         const rotateWorker = parseStrictBoolean('rotateWorkerToken', query.rotateWorkerToken);
         const rotateManager = parseStrictBoolean('rotateManagerToken', query.rotateManagerToken);
         const rotateUnlockKey = parseStrictBoolean('rotateManagerUnlockKey', query.rotateManagerUnlockKey);
-        const { SigningCACert, SigningCAKey } = body.CAConfig ?? {};
-        const signing = { certificate: SigningCACert ?? '', key: SigningCAKey ?? '' };
-        const rotated = { rotateWorker, rotateManager, rotateUnlockKey, signing };
+        const rotated = { rotateWorker, rotateManager, rotateUnlockKey, signing: readSigning(body) };
         await cluster.manager().write('updateCluster', { version, spec: readSpec(body), ...rotated });
         return reply.code(200).send();
       },

@@ -1,6 +1,6 @@
 import { refuseIf } from '../../lib/errors.ts';
 import { isWithin, MAX_RECORD_BYTES } from '../../lib/notations/field-schemas.ts';
-import { normalizeCertificate } from '../ca/rotation.ts';
+import { normalizeCertificate, type WantedRoot } from '../ca/rotation.ts';
 import type { ClusterSpec } from '../state/records.ts';
 import type { SpecBody } from './schema.ts';
 
@@ -47,6 +47,11 @@ export function readSpec(body: SpecBody): ClusterSpec {
     ...(body.EncryptionConfig?.AutoLockManagers === true && { autoLock: true }),
     ...(driver?.Name ? { logDriver: { name: driver.Name, options: driver.Options ?? {} } } : {}),
   };
+}
+
+/** The root that a client wants the cluster to have, with its key (PEM); it is never shown. */
+export function readSigning({ CAConfig }: SpecBody): WantedRoot {
+  return { certificate: CAConfig?.SigningCACert ?? '', key: CAConfig?.SigningCAKey ?? '' };
 }
 
 function readRaft(given: NonNullable<SpecBody['Raft']>): ClusterSpec['raft'] {

@@ -16,7 +16,10 @@ export function refuseWithoutKey(cluster: Pick<ClusterRecord, 'ca' | 'rotation'>
   );
 }
 
-/** POST /swarm/update; tokens of the old secrets are void. Managers take the unlock key from the record. */
+/**
+ * POST /swarm/update; tokens of the old secrets are void. Managers take the unlock key from the record.
+ * `elsewhere`: the rotation that it begins, if an external authority has signed the next root.
+ */
 export function updateCluster(
   draft: Draft,
   {
@@ -28,10 +31,11 @@ export function updateCluster(
     signing = { certificate: '', key: '' },
   }: WriteArguments<'updateCluster'>,
   now: Temporal.Instant,
+  elsewhere?: ClusterRecord['rotation'],
 ): void {
   const { unlockKey, ...before } = clusterOf(draft);
   refuseOldVersion(before, version);
-  const cluster = withWantedRoot(before, spec, signing, now);
+  const cluster = withWantedRoot(before, spec, signing, now, elsewhere);
   refuseWithoutKey(cluster, spec);
   const { joinSecrets } = cluster;
   const ofPresentRoot = (external: ClusterSpec['externalCas'][number]): typeof external => {

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 
 import type { Static, TSchema } from 'typebox';
 
+import { bytesPassed } from '../../host/garbage.ts';
 import { sleep, type Clock } from '../../lib/clock.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
@@ -31,6 +32,7 @@ export async function* readMessages<S extends TSchema>(
     }
     if (rest.length > limits.maxLineLetters) throw new EngineError('invalid', 'a line is too long');
     const waitMs = allowance.take(chunk.length);
+    bytesPassed(chunk.length);
     if (waitMs > 0) await sleep(clock, waitMs);
   }
 }
