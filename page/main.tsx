@@ -9,8 +9,10 @@ import { followContainers } from './containers/containers.ts';
 import '@xterm/xterm/css/xterm.css';
 import 'uplot/dist/uPlot.min.css';
 import './look/look.css';
+import './look/files.css';
 import './look/tables.css';
 import './look/logs.css';
+import './look/networks.css';
 
 followRoute();
 handleShortcuts();

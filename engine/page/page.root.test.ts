@@ -125,6 +125,14 @@ suite('the page’s port', { concurrency: false }, () => {
     assert.ok(cookie.includes(`Path=${String(first!.headers['location'])};`));
   });
 
+  test('a browser that asks for an icon gets none, without an error', async () => {
+    const { port } = await invite(engine);
+
+    const [icon] = await send(engine, port, [{ path: '/favicon.ico' }]);
+
+    assert.equal(icon!.status, 204);
+  });
+
   test('files and API need the cookie of their own session', async () => {
     const [visitor, other] = [await Visitor.invited(engine), await Visitor.invited(engine)];
     const asked = [{ path: '' }, { path: 'main.js' }, { path: 'api/v1.51/containers/json' }];
@@ -234,6 +242,7 @@ suite('the page’s port', { concurrency: false }, () => {
     assert.doesNotMatch(policy, /script-src[^;]*unsafe|\*/);
     assert.match(String(api!.headers['content-security-policy']), /^sandbox; default-src 'none'/);
     assert.equal(api!.headers['x-content-type-options'], 'nosniff');
+    for (const { headers } of [html!, api!, missing!]) assert.equal(headers['x-frame-options'], 'DENY');
     assert.equal(missing!.status, 404);
     assert.doesNotMatch(html!.body, /<script>|onload=|https?:/);
   });

@@ -1,10 +1,12 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 
-import { closeServer, listenPlain } from '../http/listening/listeners.ts';
+import type { Config } from '../config/daemon-config.ts';
+import { closeServer, listenForPage } from '../http/listening/listeners.ts';
 import type { PendingRequests } from '../http/listening/pending-requests.ts';
 import { markReadOnly } from '../http/read-only.ts';
 import { API_HEADERS, PAGE_HEADERS, pageFile } from './files.ts';
 import { foreign } from './foreign.ts';
+import { serverName } from './server-name.ts';
 import type { PageSessions, Session } from './sessions.ts';
 
 type Needs = Readonly<{
@@ -12,6 +14,8 @@ type Needs = Readonly<{
   pending: PendingRequests;
   sessions: PageSessions;
   isReadOnly: boolean;
+  /** Given: served over TLS, to clients with a certificate. */
+  tls?: Config | undefined;
 }>;
 
 /** The open port. */
@@ -19,8 +23,8 @@ export type PageServer = AsyncDisposable &
   Readonly<{
     host: string;
     port: number;
-    /** `127.0.0.1:4000`. */
-    address: string;
+    /** `http://127.0.0.1:4000`. */
+    origin: string;
     /** Ends all connections. */
     disconnect: () => void;
   }>;
@@ -28,17 +32,17 @@ export type PageServer = AsyncDisposable &
 const COOKIE = 'gantry-page';
 const ASK_ANEW = 'This page has ended, or its address was used before. Run `gantry page` for a new one.';
 
-/** Serves the page at a loopback address, and the API to browsers that have a session. */
+/** Serves the page, and the API to browsers that have a session. */
 export async function servePage(at: { host: string; port: number }, needs: Needs): Promise<PageServer> {
   const listener: RequestListener = (request, response) => {
     answer(needs, request, response).catch(() => response.destroy());
   };
-  const open = await listenPlain(at, listener);
+  const open = await listenForPage(at, listener, needs.tls);
   const { host, port } = open;
   return {
     host,
     port,
-    address: `${host.includes(':') ? `[${host}]` : host}:${port}`,
+    origin: originOf(host, port, needs.tls),
     disconnect: () => {
       for (const socket of open.connections) socket.destroy();
     },
@@ -46,10 +50,16 @@ export async function servePage(at: { host: string; port: number }, needs: Needs
   };
 }
 
+function originOf(host: string, port: number, tls: Config | undefined): string {
+  if (tls === undefined) return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return `https://${serverName(tls.tlscert, host)}:${port}`;
+}
+
 async function answer(needs: Needs, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const refusal = foreign(request);
+  const refusal = foreign(request, needs.tls === undefined ? 'http' : 'https');
   if (refusal !== undefined) return refuse(response, refusal);
   const url = new URL(request.url ?? '/', 'http://localhost');
+  if (url.pathname === '/favicon.ico') return sendNothing(response);
   if (url.pathname === '/') return enter(needs, url.searchParams.get('token'), response);
   const [, id = '', rest] = /^\/([0-9a-f]{32})(\/.*)$/s.exec(request.url ?? '') ?? [];
   const session = needs.sessions.find(id, cookieOf(request));
@@ -59,14 +69,14 @@ async function answer(needs: Needs, request: IncomingMessage, response: ServerRe
 }
 
 /** Exchanges the token of the URL for a session: the browser keeps the cookie, and its history no secret. */
-function enter({ sessions }: Needs, token: string | null, response: ServerResponse): void {
+function enter({ sessions, tls }: Needs, token: string | null, response: ServerResponse): void {
   const opened = token === null ? undefined : sessions.open(token);
   if (opened === undefined) return refuse(response, ASK_ANEW);
   const path = `/${opened.session.id}/`;
   response.writeHead(303, {
     ...PAGE_HEADERS,
     location: path,
-    'set-cookie': `${COOKIE}=${opened.cookie}; Path=${path}; HttpOnly; SameSite=Strict`,
+    'set-cookie': `${COOKIE}=${opened.cookie}; Path=${path}; HttpOnly; SameSite=Strict${tls === undefined ? '' : '; Secure'}`,
     'content-length': 0,
   });
   response.end();
@@ -100,6 +110,12 @@ async function sendFile(request: IncomingMessage, response: ServerResponse, name
     ...(file.isCompressed && { 'content-encoding': 'gzip' }),
   });
   response.end(request.method === 'HEAD' ? undefined : file.body);
+}
+
+/** Browsers ask for an icon without a session; a refusal would be an error in their console. */
+function sendNothing(response: ServerResponse): void {
+  response.writeHead(204, PAGE_HEADERS);
+  response.end();
 }
 
 function refuse(response: ServerResponse, reason: string, status = 403): void {

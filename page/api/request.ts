@@ -2,7 +2,13 @@ import { Store } from '../parts/store.ts';
 
 export type Query = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 type Method = 'GET' | 'POST' | 'DELETE' | 'PUT';
-type Options = Readonly<{ query?: Query; body?: unknown; signal?: AbortSignal }>;
+/** A body that is a Blob is sent as it is, anything else as JSON. */
+type Options = Readonly<{
+  query?: Query;
+  body?: unknown;
+  headers?: Readonly<Record<string, string>>;
+  signal?: AbortSignal;
+}>;
 
 /** The version of the API that this page speaks. */
 const PREFIX = 'api/v1.51';
@@ -38,11 +44,15 @@ export async function call<T = void>(method: Method, path: string, options: Opti
 export async function open(
   method: Method,
   path: string,
-  { query = {}, body, signal }: Options = {},
+  { query = {}, body, headers = {}, signal }: Options = {},
 ): Promise<Response> {
   const response = await fetch(apiUrl(path, query), {
     method,
-    ...(body !== undefined && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    ...(body !== undefined && { body: body instanceof Blob ? body : JSON.stringify(body) }),
+    headers: {
+      ...(body !== undefined && { 'content-type': body instanceof Blob ? body.type : 'application/json' }),
+      ...headers,
+    },
     ...(signal !== undefined && { signal }),
   });
   const mode = response.headers.get('gantry-page');

@@ -13,6 +13,7 @@ import { NetworksScreen } from '../networks/networks-screen.tsx';
 import { ConfirmDialog } from '../parts/confirm.tsx';
 import { Notices } from '../parts/notices.tsx';
 import { useStore } from '../parts/store.ts';
+import { VolumeScreen } from '../storage/volume-screen.tsx';
 import { VolumesScreen } from '../storage/volumes-screen.tsx';
 import { hrefOf, route } from './route.ts';
 import { PLACES } from './shortcuts.ts';
@@ -59,6 +60,7 @@ export function Shell(): JSX.Element {
 function Screen({ place, id, part }: { place: string; id: string | undefined; part: string | undefined }): JSX.Element {
   if (place === 'containers' && id !== undefined) return <ContainerScreen key={id} id={id} part={part ?? 'summary'} />;
   if (place === 'images' && id !== undefined) return <ImageScreen key={id} id={id} />;
+  if (place === 'volumes' && id !== undefined) return <VolumeScreen key={id} name={id} />;
   switch (place) {
     case 'containers':
       return <ContainersScreen />;

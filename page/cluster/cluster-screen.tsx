@@ -1,26 +1,40 @@
 import type { NodeWire, ServiceWire, TaskWire } from '@gantry/client/cluster.ts';
 import type { Info } from '@gantry/client/system.ts';
 import type { JSX } from 'preact';
+import { useEffect } from 'preact/hooks';
 
 import { call, filters } from '../api/request.ts';
 import { List } from '../parts/list.tsx';
 import { useLoad } from '../parts/load.ts';
 import { countText } from '../parts/texts.ts';
+import { NodeControls, ServiceControls } from './controls.tsx';
+import { Matrix } from './matrix.tsx';
+
+/** Nodes tell their events to themselves alone: what others do is read. */
+const RELOAD_MS = 2000;
 
 type Loaded = Readonly<{ nodes: readonly NodeWire[]; services: readonly ServiceWire[]; tasks: readonly TaskWire[] }>;
 
 /** Nodes and services of the cluster, and why tasks wait or failed. */
 export function ClusterScreen(): JSX.Element {
-  const { value, problem } = useLoad(loadCluster, 'cluster', (type) => ['service', 'node', 'container'].includes(type));
+  const { value, problem, reload } = useLoad(loadCluster, 'cluster', (type) =>
+    ['service', 'node', 'container'].includes(type),
+  );
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (!document.hidden) reload();
+    }, RELOAD_MS);
+    return () => clearInterval(timer);
+  }, []);
   if (problem !== undefined) return <p class="empty">{problem}</p>;
   if (value === undefined) return <p class="empty">Loading…</p>;
   if (value === 'none') {
     return <p class="empty">This machine is not a manager of a cluster; gantry swarm init makes one.</p>;
   }
-  return <Overview loaded={value} />;
+  return <Overview loaded={value} reload={reload} />;
 }
 
-function Overview({ loaded: { nodes, services, tasks } }: { loaded: Loaded }): JSX.Element {
+function Overview({ loaded: { nodes, services, tasks }, reload }: { loaded: Loaded; reload: () => void }): JSX.Element {
   const names = new Map(services.map(({ ID, Spec }) => [ID, Spec.Name]));
   const machines = new Map(nodes.map(({ ID, Description }) => [ID, Description.Hostname]));
   const wanted = tasks.filter(({ DesiredState }) => DesiredState === 'running');
@@ -38,25 +52,35 @@ function Overview({ loaded: { nodes, services, tasks } }: { loaded: Loaded }): J
       <div class="scroller padded">
         <h2>Services</h2>
         <List
-          head={['Service', 'Tasks running', 'Image', 'Rollout']}
-          rows={services.map(({ ID, Spec, UpdateStatus }) => [
-            Spec.Name,
-            `${running(({ ServiceID }) => ServiceID === ID)} of ${wanted.filter(({ ServiceID }) => ServiceID === ID).length}`,
-            Spec.TaskTemplate.ContainerSpec?.Image ?? '',
-            UpdateStatus?.State ?? '',
-          ])}
+          head={['Service', 'Tasks running', 'Image', 'Rollout', 'Change']}
+          rows={services.map((service) => {
+            const { ID, Spec, UpdateStatus } = service;
+            return [
+              Spec.Name,
+              `${running(({ ServiceID }) => ServiceID === ID)} of ${wanted.filter(({ ServiceID }) => ServiceID === ID).length}`,
+              Spec.TaskTemplate.ContainerSpec?.Image ?? '',
+              UpdateStatus?.State ?? '',
+              <ServiceControls key={ID} service={service} reload={reload} />,
+            ];
+          })}
           none="No services"
         />
+        <h2>Services on nodes</h2>
+        <Matrix nodes={nodes} services={services} tasks={wanted} />
         <h2>Nodes</h2>
         <List
-          head={['Node', 'Role', 'State', 'Availability', 'Tasks running']}
-          rows={nodes.map(({ ID, Spec, Status, Description }) => [
-            Description.Hostname,
-            Spec.Role,
-            Status.State,
-            Spec.Availability,
-            running(({ NodeID }) => NodeID === ID),
-          ])}
+          head={['Node', 'Role', 'State', 'Availability', 'Tasks running', 'Change']}
+          rows={nodes.map((node) => {
+            const { ID, Spec, Status, Description } = node;
+            return [
+              Description.Hostname,
+              Spec.Role,
+              Status.State,
+              Spec.Availability,
+              running(({ NodeID }) => NodeID === ID),
+              <NodeControls key={ID} node={node} reload={reload} />,
+            ];
+          })}
           none="No nodes"
         />
         <h2>Tasks that wait or failed</h2>

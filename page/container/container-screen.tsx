@@ -4,6 +4,7 @@ import type { JSX } from 'preact';
 import { call } from '../api/request.ts';
 import { hrefOf } from '../app/route.ts';
 import { exitCodeOf, StateMark } from '../containers/state-mark.tsx';
+import { FilesScreen } from '../files/files-screen.tsx';
 import { useLoad } from '../parts/load.ts';
 import { ContainerActions } from './container-actions.tsx';
 import { Details } from './details.tsx';
@@ -15,6 +16,7 @@ const PARTS = [
   ['summary', 'Summary'],
   ['logs', 'Logs'],
   ['terminal', 'Terminal'],
+  ['files', 'Files'],
   ['details', 'Details'],
 ] as const;
 
@@ -59,6 +61,8 @@ function Part({ container, part }: { container: Inspect; part: string }): JSX.El
       return <LogScreen key={container.Id} container={container} />;
     case 'terminal':
       return <TerminalScreen key={container.Id} container={container} />;
+    case 'files':
+      return <FilesScreen key={container.Id} owner={`/containers/${container.Id}`} takesUploads />;
     case 'details':
       return <Details container={container} />;
     default:

@@ -54,6 +54,12 @@ const ROWS: readonly (readonly [Given, string])[] = [
     '--privileged --cap-add NET_ADMIN busybox',
   ],
   [{ host: { NetworkMode: 'shop' } }, '--network shop busybox'],
+  [
+    { config: { Healthcheck: { Test: ['CMD-SHELL', 'curl -f localhost || exit 1'], Interval: 5e9, Retries: 3 } } },
+    `--health-cmd 'curl -f localhost || exit 1' --health-interval 5000ms --health-retries 3 busybox`,
+  ],
+  [{ config: { Healthcheck: { Test: ['NONE'] } } }, '--no-healthcheck busybox'],
+  [{ config: { StopSignal: 'SIGINT', StopTimeout: 30 } }, '--stop-signal SIGINT --stop-timeout 30 busybox'],
 ];
 
 for (const [given, end] of ROWS) {

@@ -9,7 +9,19 @@ export type ImageConfig = Readonly<{
   User?: string;
   Labels?: Readonly<Record<string, string>> | null;
   Volumes?: Readonly<Record<string, object>> | null;
+  Healthcheck?: Healthcheck;
+  StopSignal?: string;
 }>;
+
+type Healthcheck = NonNullable<Inspect['Config']['Healthcheck']>;
+
+const NANOSECONDS_PER_MS = 1e6;
+const CHECK_TIMES = [
+  ['Interval', '--health-interval'],
+  ['Timeout', '--health-timeout'],
+  ['StartPeriod', '--health-start-period'],
+  ['StartInterval', '--health-start-interval'],
+] as const;
 
 /** The words of the `docker run` that would make this container again, as one line for a shell. */
 export function runCommand(container: Inspect, image: ImageConfig = {}): string {
@@ -30,7 +42,12 @@ export function runCommand(container: Inspect, image: ImageConfig = {}): string 
   );
   flag('--publish', publishedPorts(HostConfig.PortBindings));
   flag('--label', ownLabels(Config.Labels, image.Labels ?? {}));
-  words.push(...limitFlags(HostConfig), ...rightFlags(HostConfig), ...placeFlags(container, image));
+  words.push(
+    ...lifeFlags(container, image),
+    ...limitFlags(HostConfig),
+    ...rightFlags(HostConfig),
+    ...placeFlags(container, image),
+  );
   const entrypoint = Config.Entrypoint ?? [];
   const isOwnEntrypoint = !isEqual(entrypoint, image.Entrypoint ?? []);
   if (isOwnEntrypoint) words.push('--entrypoint', entrypoint[0] ?? '');
@@ -49,6 +66,39 @@ function modeFlags({ Config, HostConfig }: Inspect): string[] {
     ...(HostConfig.Init === true ? ['--init'] : []),
     ...restartFlags(HostConfig.RestartPolicy),
   ];
+}
+
+/** The health check where it is not the image's, and the end where it is not usual. */
+function lifeFlags({ Config }: Inspect, image: ImageConfig): string[] {
+  const { Healthcheck: check, StopSignal: signal, StopTimeout: seconds } = Config;
+  return [
+    ...(check === undefined || isSameCheck(check, image.Healthcheck ?? {}) ? [] : healthFlags(check)),
+    ...(signal === undefined || signal === '' || signal === image.StopSignal ? [] : ['--stop-signal', signal]),
+    ...(seconds === undefined ? [] : ['--stop-timeout', String(seconds)]),
+  ];
+}
+
+function healthFlags(check: Healthcheck): string[] {
+  const [kind, ...words] = check.Test ?? [];
+  if (kind === 'NONE') return ['--no-healthcheck'];
+  const command = kind === 'CMD' ? words.map(quoted).join(' ') : words.join(' ');
+  const times = CHECK_TIMES.flatMap(([field, name]) =>
+    (check[field] ?? 0) > 0 ? [name, `${check[field]! / NANOSECONDS_PER_MS}ms`] : [],
+  );
+  return [
+    ...(command === '' ? [] : ['--health-cmd', command]),
+    ...times,
+    ...((check.Retries ?? 0) > 0 ? ['--health-retries', String(check.Retries)] : []),
+  ];
+}
+
+function isSameCheck(one: Healthcheck, other: Healthcheck): boolean {
+  const isSameNumber = (field: keyof Healthcheck): boolean => (one[field] ?? 0) === (other[field] ?? 0);
+  return (
+    isEqual(one.Test ?? [], other.Test ?? []) &&
+    CHECK_TIMES.every(([field]) => isSameNumber(field)) &&
+    isSameNumber('Retries')
+  );
 }
 
 function restartFlags({ Name, MaximumRetryCount: retries }: Inspect['HostConfig']['RestartPolicy']): string[] {

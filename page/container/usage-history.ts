@@ -1,7 +1,9 @@
 import type { Stats } from '@gantry/client/containers.ts';
+import type { UsageRecord } from '@gantry/engine/containers/stats/schema.ts';
 
-import { open } from '../api/request.ts';
+import { call, open } from '../api/request.ts';
 import { bytesOf, follow, jsonLines } from '../api/streams.ts';
+import { usageBetween } from '../containers/usage.ts';
 import { Store } from '../parts/store.ts';
 
 /** One reading: shares of a CPU in percent, bytes, bytes a second. */
@@ -21,7 +23,7 @@ const MAX_READINGS = 3600;
 const MAX_HISTORIES = 20;
 const histories = new Map<string, Store<readonly Reading[]>>();
 
-/** The readings of a container of the last hour, as far as this page has watched it. */
+/** The readings of a container of the last hour: those of the engine, and then one a second of this page. */
 export function historyOf(id: string): Store<readonly Reading[]> {
   const known = histories.get(id) ?? new Store<readonly Reading[]>([]);
   histories.delete(id);
@@ -38,6 +40,8 @@ export function followHistory(id: string): () => void {
   const history = historyOf(id);
   return follow({
     read: async (signal) => {
+      const stored = await storedReadings(id, signal);
+      history.set(withStored(history.value, stored));
       let before: Stats | undefined;
       for await (const now of jsonLines<Stats>(bytesOf(await open('GET', `/containers/${id}/stats`, { signal })))) {
         if (before?.memory_stats.usage !== undefined && now.memory_stats.usage !== undefined) {
@@ -46,6 +50,22 @@ export function followHistory(id: string): () => void {
         before = now;
       }
     },
+  });
+}
+
+/** The engine's readings stand where this page has none of its own. */
+function withStored(own: readonly Reading[], stored: readonly Reading[]): Reading[] {
+  const first = own[0]?.at ?? Infinity;
+  const last = own.at(-1)?.at ?? Infinity;
+  return [...stored.filter(({ at }) => at < first), ...own, ...stored.filter(({ at }) => at > last)];
+}
+
+/** Readings that the engine has recorded; a reading takes two of its lines. */
+async function storedReadings(id: string, signal: AbortSignal): Promise<Reading[]> {
+  const { Lines } = await call<UsageRecord>('GET', `/containers/${id}/usage`, { signal });
+  return Lines.slice(1).map((line, index) => {
+    const { memoryLimit: _limit, ...usage } = usageBetween(Lines[index]!, line).get(id)!;
+    return { at: Date.parse(line.Read) / 1000, ...usage };
   });
 }
 

@@ -14,6 +14,7 @@ import { attempt, notify } from '../parts/notices.tsx';
 import { useStore } from '../parts/store.ts';
 import { shortId, sizeText, timeText } from '../parts/texts.ts';
 import { namesOf } from './names.ts';
+import { PushForm } from './push-form.tsx';
 import { TagForm } from './tag-form.tsx';
 
 type Loaded = Readonly<{ image: ImageInspect; steps: readonly HistoryStep[]; users: readonly Summary[] }>;
@@ -40,6 +41,7 @@ export function ImageScreen({ id }: { id: string }): JSX.Element {
         {!readOnly && (
           <div class="actions">
             <TagForm id={image.Id} />
+            <PushForm tags={image.RepoTags} />
             <button type="button" class="danger" onClick={() => void attempt(async () => await removeImage(image))}>
               Remove
             </button>

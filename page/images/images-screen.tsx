@@ -7,6 +7,7 @@ import { hrefOf } from '../app/route.ts';
 import { useLoad } from '../parts/load.ts';
 import { useStore } from '../parts/store.ts';
 import { ageText, countText, shortId, sizeText } from '../parts/texts.ts';
+import { BuildDrop } from './build-drop.tsx';
 import { namesOf } from './names.ts';
 import { PruneButton } from './prune.tsx';
 import { PullForm } from './pull-form.tsx';
@@ -40,6 +41,7 @@ export function ImagesScreen(): JSX.Element {
           </>
         )}
       </div>
+      {!readOnly && <BuildDrop />}
       {problem !== undefined && <p class="banner">{problem}</p>}
       <div class="scroller">
         <table class="rows">

@@ -4,27 +4,18 @@ import { useState } from 'preact/hooks';
 import { messageOfError, open } from '../api/request.ts';
 import { bytesOf, jsonLines } from '../api/streams.ts';
 import { notify } from '../parts/notices.tsx';
-import { sizeText } from '../parts/texts.ts';
-
-type Progress = Readonly<{
-  id?: string;
-  status?: string;
-  error?: string;
-  progressDetail?: Readonly<{ current?: number; total?: number }>;
-}>;
+import { LayerList, withLine, type Layers, type Progress } from './progress.tsx';
 
 /** Pulls an image, with the progress of each layer. */
 export function PullForm(): JSX.Element {
   const [name, setName] = useState('');
-  const [layers, setLayers] = useState<ReadonlyMap<string, Progress> | undefined>(undefined);
+  const [layers, setLayers] = useState<Layers | undefined>(undefined);
   const pull = async (): Promise<void> => {
     const wanted = name.trim();
     if (wanted === '') return;
     setLayers(new Map());
     try {
-      await pullImage(wanted, (progress) => {
-        if (progress.id !== undefined) setLayers((before = new Map()) => new Map(before).set(progress.id!, progress));
-      });
+      await pullImage(wanted, (line) => setLayers((before = new Map()) => withLine(before, line)));
       notify(`Pulled ${wanted}`);
       setName('');
     } catch (error) {
@@ -52,22 +43,7 @@ export function PullForm(): JSX.Element {
           Pull
         </button>
       </form>
-      {layers !== undefined && (
-        <ul class="layers" aria-label="Progress">
-          {layers.size === 0 && <li class="soft">Asking the registry…</li>}
-          {[...layers].map(([id, { status, progressDetail: { current = 0, total = 0 } = {} }]) => (
-            <li key={id}>
-              <code>{id}</code> <bdi>{status}</bdi>{' '}
-              {total > 0 && (
-                <>
-                  <progress max={total} value={current} aria-label={`Layer ${id}`} /> {sizeText(current)} of{' '}
-                  {sizeText(total)}
-                </>
-              )}
-            </li>
-          ))}
-        </ul>
-      )}
+      {layers !== undefined && <LayerList layers={layers} />}
     </>
   );
 }

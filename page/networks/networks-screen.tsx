@@ -1,3 +1,4 @@
+import type { Summary } from '@gantry/client/containers.ts';
 import type { NetworkWire } from '@gantry/client/networks.ts';
 import type { JSX } from 'preact';
 
@@ -9,15 +10,25 @@ import { useLoad } from '../parts/load.ts';
 import { attempt, notify } from '../parts/notices.tsx';
 import { useStore } from '../parts/store.ts';
 import { countText } from '../parts/texts.ts';
+import { NetworkMap } from './network-map.tsx';
 
 const BUILT_IN: ReadonlySet<string> = new Set(['bridge', 'host', 'none']);
+/** Events of containers that change the map; networks tell the others. */
+const CHANGES: ReadonlySet<string> = new Set(['start', 'die', 'rename']);
 /** Inspected one by one: a list of networks has no containers. */
 const MAX_INSPECTED = 100;
+
+type Loaded = Readonly<{ networks: readonly NetworkWire[]; running: readonly Summary[] }>;
 
 /** All networks, with the containers in them. */
 export function NetworksScreen(): JSX.Element {
   const readOnly = useStore(isReadOnly);
-  const { value: networks, problem } = useLoad(loadNetworks, 'networks', (type) => type === 'network');
+  const { value: loaded, problem } = useLoad(
+    load,
+    'networks',
+    (type, _id, action) => type === 'network' || (type === 'container' && CHANGES.has(action)),
+  );
+  const networks = loaded?.networks;
   return (
     <section class="screen">
       <div class="bar">
@@ -26,8 +37,9 @@ export function NetworksScreen(): JSX.Element {
       </div>
       {problem !== undefined && <p class="banner">{problem}</p>}
       <div class="scroller padded">
+        {loaded !== undefined && <NetworkMap {...loaded} />}
         {networks?.map((network) => (
-          <section key={network.Id} class="card">
+          <section key={network.Id} class="card" aria-label={network.Name}>
             <h2>
               <bdi>{network.Name}</bdi>{' '}
               <span class="soft">
@@ -55,6 +67,11 @@ export function NetworksScreen(): JSX.Element {
       </div>
     </section>
   );
+}
+
+async function load(): Promise<Loaded> {
+  const [networks, running] = [await loadNetworks(), await call<Summary[]>('GET', '/containers/json')];
+  return { networks, running };
 }
 
 async function loadNetworks(): Promise<readonly NetworkWire[]> {

@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { call, filters, isReadOnly } from '../api/request.ts';
+import { hrefOf } from '../app/route.ts';
 import { confirm } from '../parts/confirm.tsx';
 import { useLoad } from '../parts/load.ts';
 import { attempt, notify } from '../parts/notices.tsx';
@@ -58,7 +59,9 @@ export function VolumesScreen(): JSX.Element {
             {shown.map((volume) => (
               <tr key={volume.Name}>
                 <td class="name" title={volume.Mountpoint}>
-                  <bdi>{volume.Name}</bdi>
+                  <a class="row-link" href={hrefOf('volumes', volume.Name)}>
+                    <bdi>{volume.Name}</bdi>
+                  </a>
                 </td>
                 <td class="middle">{volume.Driver}</td>
                 <td class="number">{volume.UsageData.Size < 0 ? '' : sizeText(volume.UsageData.Size)}</td>

@@ -18,6 +18,8 @@ const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
+  // Names that others point at this machine.
+  '--host-resolver-rules=MAP *.example 127.0.0.1',
 ];
 
 /** A daemon and a browser on its machine: the network namespace that the daemon takes for the host's. */
@@ -32,12 +34,12 @@ export class PageTest implements AsyncDisposable {
     this.#folder = folder;
   }
 
-  static async start(): Promise<PageTest> {
+  static async start(options: Parameters<typeof TestEngine.start>[0] = {}): Promise<PageTest> {
     await using undo = new AsyncDisposableStack();
     const folder = mkdtempSync(join(tmpdir(), 'gantry-browser-'));
     undo.defer(() => rmSync(folder, { recursive: true, force: true }));
     await bundlePage(root, join(root, 'build/app/page'));
-    const engine = undo.use(await TestEngine.start({ version: '1.51' }));
+    const engine = undo.use(await TestEngine.start({ version: '1.51', ...options }));
     const program = join(folder, 'chromium');
     writeFileSync(program, `#!/bin/sh\nexec nsenter --net=${engine.netns} chromium "$@"\n`);
     chmodSync(program, 0o755);

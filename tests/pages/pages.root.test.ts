@@ -34,6 +34,8 @@ class Reader {
     const program = `#!/bin/sh\nexec '${process.execPath}' -- '${ownClient}' "$@"\n`;
     await writeFile(join(path, 'bin/gantry'), program);
     await chmod(join(path, 'bin/gantry'), 0o755);
+    // A reader types slower than a server starts.
+    await writeFile(join(path, '.curlrc'), 'retry = 100\nretry-connrefused\nretry-delay = 1\nno-progress-meter\n');
     return new Reader(path, new Map(replaced));
   }
 
@@ -56,6 +58,7 @@ class Reader {
       PATH: `${join(this.#folder, 'bin')}:${process.env['PATH']}`,
       DOCKER_HOST: host,
       DOCKER_CONFIG: join(this.#folder, 'docker'),
+      CURL_HOME: this.#folder,
       COMPOSE_PROJECT_NAME: 'page',
     };
     execFile(

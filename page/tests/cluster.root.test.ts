@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { after, before, suite, test } from 'node:test';
+
+import { goTo, PageTest } from './browser.ts';
+
+suite('a cluster in a browser', { concurrency: false }, () => {
+  let browser: PageTest;
+  before(async () => {
+    browser = await PageTest.start();
+    const { engine } = browser;
+    const made = await engine.post('/swarm/init', { ListenAddr: '127.0.0.1', AdvertiseAddr: '127.0.0.1' });
+    assert.equal(made.status, 200, made.raw.toString());
+    const Command = ['sh', '-c', 'trap "exit 0" TERM; sleep 100000 & wait'];
+    const service = await engine.post('/services/create', {
+      Name: 'sleepers',
+      TaskTemplate: { ContainerSpec: { Image: 'busybox', Command } },
+      Mode: { Replicated: { Replicas: 1 } },
+    });
+    assert.equal(service.status, 201, service.raw.toString());
+  });
+  after(async () => {
+    await browser.engine.post('/swarm/leave?force=1');
+    await browser[Symbol.asyncDispose]();
+  });
+
+  test('a service is scaled, and a drained node has no task, with the reason that they wait', async () => {
+    await using open = await browser.open();
+    const { page } = open;
+    await goTo(page, 'cluster');
+    await page.getByText('1 of 1', { exact: true }).first().waitFor();
+
+    await page.getByRole('spinbutton', { name: 'Tasks of sleepers' }).fill('2');
+    await page.getByRole('button', { name: 'Scale sleepers' }).click();
+    await page.getByText('Scaled sleepers to 2').waitFor();
+    await page.getByText('2 of 2', { exact: true }).first().waitFor();
+    await page.getByRole('button', { name: 'Drain' }).click();
+    await page.getByText('0 of 2', { exact: true }).first().waitFor();
+    await page
+      .getByText(/no suitable node/)
+      .first()
+      .waitFor();
+    await page.getByRole('button', { name: 'Activate' }).click();
+    await page.getByText('2 of 2', { exact: true }).first().waitFor();
+
+    assert.deepEqual(open.problems, []);
+  });
+
+  test('a read-only page shows the cluster, and changes nothing in it', async () => {
+    await using open = await browser.open({ readOnly: true });
+    const { page } = open;
+    await goTo(page, 'cluster');
+    await page.getByText('sleepers').first().waitFor();
+
+    assert.equal(await page.getByRole('button', { name: /Scale|Update|Drain|Activate/ }).count(), 0);
+  });
+});

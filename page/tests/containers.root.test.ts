@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { after, before, suite, test } from 'node:test';
+
+import { eventually } from '@gantry/testing/eventually.ts';
+
+import { goTo, PageTest } from './browser.ts';
+
+const HOSTILE = '<img src=x onerror="document.title=\'owned\'">';
+
+suite('containers in a browser', { concurrency: false }, () => {
+  let browser: PageTest;
+  let web: string;
+  before(async () => {
+    browser = await PageTest.start();
+    web = await browser.engine.run(['sleep', '1000'], {}, 'web');
+  });
+  after(async () => await browser[Symbol.asyncDispose]());
+
+  const stateOf = async (id: string): Promise<string> =>
+    (await browser.engine.get<{ State: { Status: string } }>(`/containers/${id}/json`)).body.State.Status;
+
+  test('a container is stopped and started again by the offer to take it back, in two browsers at once', async () => {
+    await using open = await browser.open();
+    await using other = await browser.open();
+    const { page } = open;
+    await other.page.getByRole('row', { name: /web/ }).getByText('running').waitFor();
+    await page.getByRole('checkbox', { name: 'Choose web' }).check();
+
+    await page.getByRole('button', { name: 'Stop', exact: true }).click();
+    await page.getByText('Stopped web').waitFor();
+    await other.page.getByRole('row', { name: /web/ }).getByText('exited').waitFor();
+    await page.getByRole('button', { name: 'Start again' }).click();
+    await other.page.getByRole('row', { name: /web/ }).getByText('running').waitFor();
+
+    assert.equal(await stateOf(web), 'running');
+    assert.deepEqual([...open.problems, ...other.problems], []);
+  });
+
+  test('a container is paused, and resumed by the offer to take it back', async () => {
+    await using open = await browser.open();
+    const { page } = open;
+    await goTo(page, `containers/${web}`);
+
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByText('Paused web').waitFor();
+    await page.getByText('paused', { exact: true }).first().waitFor();
+    assert.equal(await stateOf(web), 'paused');
+    await page.locator('.notice').getByRole('button', { name: 'Resume' }).click();
+    await page.getByText('running', { exact: true }).first().waitFor();
+
+    assert.equal(await stateOf(web), 'running');
+    assert.deepEqual(open.problems, []);
+  });
+
+  test('a removal asks first, and a new container appears by itself', async () => {
+    await using open = await browser.open();
+    const { page } = open;
+    const id = await browser.engine.run(['sleep', '1000'], {}, 'passing');
+    await page.getByRole('checkbox', { name: 'Choose passing' }).check();
+    await page.getByRole('button', { name: 'Remove', exact: true }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+    assert.equal(await stateOf(id), 'running');
+
+    await page.getByRole('checkbox', { name: 'Choose passing' }).check();
+    await page.getByRole('button', { name: 'Remove', exact: true }).first().click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await page.getByRole('row', { name: /passing/ }).waitFor({ state: 'detached' });
+
+    assert.equal((await browser.engine.get(`/containers/${id}/json`)).status, 404);
+  });
+
+  test('labels, commands and log lines of others are text', async () => {
+    const labels = { 'com.docker.compose.project': HOSTILE, 'com.docker.compose.service': HOSTILE };
+    const script = `echo '${HOSTILE.replaceAll("'", '')}'; printf '\\033]0;owned\\007\\033[31mred\\033[0m \\342\\200\\256rtl\\n'; sleep 1000`;
+    const id = await browser.engine.run(['sh', '-c', script], { Labels: labels }, 'hostile');
+    await using open = await browser.open();
+    const { page } = open;
+    await page.getByText(HOSTILE).first().waitFor();
+    for (const part of ['summary', 'details', 'logs']) {
+      await goTo(page, `containers/${id}/${part}`);
+      await page.getByText('img src=x').first().waitFor();
+    }
+    await page.getByText('red').first().waitFor();
+
+    assert.equal(await page.locator('img').count(), 0);
+    assert.notEqual(await page.title(), 'owned');
+    assert.deepEqual(open.problems, []);
+  });
+
+  test('of a long log only the lines in view exist, and a search finds the others', async () => {
+    const id = await browser.engine.run(['sh', '-c', 'seq 4000 | sed "s/^/line-/"; sleep 1000'], {}, 'lines');
+    await using open = await browser.open();
+    const { page } = open;
+    await goTo(page, `containers/${id}/logs`);
+    await page.getByText('line-4000', { exact: true }).waitFor();
+    const drawn = await page.locator('.log-line').count();
+
+    await page.getByRole('searchbox', { name: 'Search the log' }).fill('line-1234');
+    await page.getByText(/^1 of \d+ lines/).waitFor();
+
+    assert.ok(drawn < 300, `${drawn} lines`);
+  });
+
+  test('a page says that the daemon is away, and shows its containers again when it is back', async () => {
+    await using open = await browser.open();
+    const { page } = open;
+    await page.getByRole('row', { name: /web/ }).waitFor();
+
+    await browser.engine.kill('SIGKILL');
+    await page.getByText('The daemon does not answer.').first().waitFor();
+    await browser.engine.startAgain();
+    await page.getByText('The daemon does not answer.').first().waitFor({ state: 'detached' });
+    await browser.engine.run(['sleep', '1000'], {}, 'after-restart');
+    await page.getByRole('row', { name: /after-restart/ }).waitFor();
+    await page.reload();
+    await page.getByRole('row', { name: /after-restart/ }).waitFor();
+
+    assert.ok(await eventually('web runs', async () => (await stateOf(web)) === 'running'));
+  });
+});
