@@ -2,17 +2,20 @@ import type { Logger } from 'pino';
 
 import type { ImageSums } from './builder/cache/image-sums.ts';
 import type { RunCaches } from './builder/cache/run-caches.ts';
+import type { KeptContexts } from './builder/context/kept-contexts.ts';
 import type { Cluster } from './cluster/cluster.ts';
 import type { Config } from './config/daemon-config.ts';
 import type { HealthChecks } from './containers/health/checks.ts';
 import type { MemoryFiles } from './containers/runs/preparation/memory-files.ts';
 import type { Runs } from './containers/runs/runs.ts';
 import type { Samplers } from './containers/stats/samplers.ts';
+import type { UsageHistory } from './containers/stats/usage-history.ts';
 import type { ContainerStore } from './containers/store.ts';
 import type { Copies } from './copies/copies.ts';
 import type { Database } from './db/database.ts';
 import type { Events } from './events/events.ts';
 import type { ExecStore } from './exec/store.ts';
+import type { IdMap } from './host/users/id-map.ts';
 import type { ImageStore } from './images/store.ts';
 import type { LayerDownloads } from './images/transfers/layer-downloads.ts';
 import type { LayerSources } from './images/transfers/layer-sources.ts';
@@ -47,6 +50,8 @@ export type Engine = Readonly<{
   clock: Clock;
   log: Logger;
   db: Database;
+  /** The ids of containers' users on the host; undefined without `--userns-remap`. */
+  idMap: IdMap | undefined;
   /** One key per object, its full id. */
   locks: KeyLock;
   events: Events;
@@ -65,6 +70,8 @@ export type Engine = Readonly<{
   copies: Copies;
   /** Folders that steps of builds share. */
   runCaches: RunCaches;
+  /** Contexts of earlier builds, of which clients send the changes alone. */
+  keptContexts: KeptContexts;
   /** For COPY --from. */
   imageSums: ImageSums;
   images: ImageStore;
@@ -77,6 +84,8 @@ export type Engine = Readonly<{
   containers: ContainerStore;
   runs: Runs;
   samplers: Samplers;
+  /** The usage of containers of the last hour. */
+  usageHistory: UsageHistory;
   /** Files that containers get at their start, in memory alone. */
   memoryFiles: MemoryFiles;
   /** Deliveries of logs to their receivers. */

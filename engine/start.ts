@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 
 import { ImageSums } from './builder/cache/image-sums.ts';
 import { RunCaches } from './builder/cache/run-caches.ts';
+import { KeptContexts } from './builder/context/kept-contexts.ts';
 import { removeBuilds } from './builder/recovery.ts';
 import { Cluster } from './cluster/cluster.ts';
 import type { Config } from './config/daemon-config.ts';
@@ -27,6 +28,9 @@ import { eventParts } from './events/parts.ts';
 import { execParts } from './exec/parts.ts';
 import { reconcileExecs } from './exec/reconcile.ts';
 import { privateMount } from './host/mounts/private-mount.ts';
+import type { IdMap } from './host/users/id-map.ts';
+import { mapContainers } from './host/users/mapped-netns.ts';
+import { mapOfRemap } from './host/users/remap.ts';
 import { openListeners } from './http/listening/listeners.ts';
 import { serveMetrics, type MetricsListener } from './http/listening/metrics-listener.ts';
 import { PendingRequests } from './http/listening/pending-requests.ts';
@@ -51,6 +55,7 @@ import { Authorization } from './plugins/authorization.ts';
 import { Plugins } from './plugins/plugins.ts';
 import { routes } from './routes.ts';
 import { Runtimes } from './runtime/runtimes.ts';
+import { SHIM_PROGRAM } from './runtime/shim/shim-program.ts';
 import { engineMetrics } from './system/metrics/engine-metrics.ts';
 import { Pidfile } from './system/pidfile.ts';
 import { reloadSettings } from './system/reload.ts';
@@ -70,9 +75,11 @@ export type Daemon = AsyncDisposable & {
 /** Builds the parts, finds what survived the last daemon, and then lets clients in. Undoes everything when it fails. */
 export async function startDaemon(config: Config, log: Logger): Promise<Daemon> {
   await using undo = new AsyncDisposableStack();
-  const db = openRoots(config, log, undo);
+  const idMap = mapOfRemap(config.usernsRemap);
+  mapContainers(idMap && { map: idMap, program: SHIM_PROGRAM });
+  const db = openRoots(config, idMap, log, undo);
   const live = new LiveConfig(config);
-  const engine = buildEngine(live, db, log, undo);
+  const engine = buildEngine(live, { db, idMap }, log, undo);
   const restarts = new Restarts(engine);
   await findSurvivors(engine, restarts);
   await engine.cluster.resume();
@@ -118,8 +125,8 @@ async function openMetrics(engine: Engine, address: string): Promise<MetricsList
 }
 
 /** Takes the data root and the exec root for this daemon alone, and opens the database. */
-function openRoots(config: Config, log: Logger, undo: AsyncDisposableStack): Database {
-  prepareRoots(config);
+function openRoots(config: Config, idMap: IdMap | undefined, log: Logger, undo: AsyncDisposableStack): Database {
+  prepareRoots(config, idMap);
   undo.use(new FolderLock(config.dataRoot, 'data root'));
   if (config.execRoot !== config.dataRoot) undo.use(new FolderLock(config.execRoot, 'exec root'));
   undo.use(new Pidfile(config.pidfile));
@@ -132,13 +139,18 @@ function openRoots(config: Config, log: Logger, undo: AsyncDisposableStack): Dat
 }
 
 /** Makes the parts. They end in the reverse order: background work after the networks that it may still use. */
-function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDisposableStack): Engine {
+function buildEngine(
+  live: LiveConfig,
+  { db, idMap }: { db: Database; idMap: IdMap | undefined },
+  log: Logger,
+  undo: AsyncDisposableStack,
+): Engine {
   const config = live.current;
   const clock = systemClock;
   const background = new Background(clock, log);
   const ofEvents = eventParts({ clock, db, log });
   const ofImages = imageParts({ config, db, log }, undo);
-  const ofContainers = containerParts({ clock, db });
+  const ofContainers = containerParts({ background, clock, db });
   undo.use(background);
   const ofPlugins = managedPluginParts({ config, db, log }, undo);
   const plugins = new Plugins(clock, config.pluginFolders, ofPlugins.pluginRuns);
@@ -168,16 +180,18 @@ function buildEngine(live: LiveConfig, db: Database, log: Logger, undo: AsyncDis
     clock,
     log,
     db,
+    idMap,
     locks,
     cluster,
     daemonId: daemonId(config.dataRoot),
-    page: new Page({ clock, config, log }),
+    page: new Page({ clock, config, log, usageHistory: ofContainers.parts.usageHistory }),
     setAside: new SetAside(config.dataRoot, clock.now(), log),
-    archives: undo.use(new Archives(background)),
+    archives: undo.use(new Archives(background, { idMap })),
     deliveries: undo.use(new Deliveries({ background, clock, log })),
     copies: undo.use(new Copies(background, ofImages.layers.writable.directory)),
     imageSums: new ImageSums(),
     runCaches: undo.use(new RunCaches({ background, live, log })),
+    keptContexts: undo.use(new KeptContexts({ live, log })),
     runtimes: new Runtimes(config),
     ...ofEvents,
     ...ofContainers.parts,

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 
 import { groupId } from '../host/groups.ts';
+import { checkRemap } from '../host/users/remap.ts';
 import { EngineError } from '../lib/errors.ts';
 import { messageOf } from '../lib/failure-message.ts';
 import { parseGenericResources } from '../lib/notations/generic-resources.ts';
@@ -32,12 +33,13 @@ const CHECKS: SettingsChecks = {
   tlscacert: checkAuthority,
   'api-rate-limit': (settings) => settings['api-rate-limit'] !== '' && void readRateLimits(settings['api-rate-limit']),
   'metrics-addr': (settings) => settings['metrics-addr'] !== '' && void parseMetricsAddress(settings['metrics-addr']),
-  page: ({ page }) => page !== '' && void parsePageAddress(page),
+  page: ({ page, tlsverify }) => page !== '' && void parsePageAddress(page, tlsverify),
   dns: ({ dns }) => {
     for (const server of dns) refuseIf(isIP(server) === 0, `${server} is not an ip address`);
   },
   labels: checkLabels,
   'node-generic-resources': (settings) => void parseGenericResources(settings['node-generic-resources']),
+  'userns-remap': (settings) => checkRemap(settings['userns-remap']),
   'default-ulimits': checkUlimits,
   'default-runtime': (settings) => {
     const name = settings['default-runtime'];

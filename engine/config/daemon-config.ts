@@ -69,6 +69,8 @@ export type Config = Readonly<{
   cgroupDriver: CgroupDriver;
   /** The default of containers; empty: the driver's. */
   cgroupParent: string;
+  /** `user[:group]`, `default`, or empty: containers have the ids of the host. */
+  usernsRemap: string;
   /** The real-time share of the cgroups above those of containers; 0: unchanged. */
   realtime: Readonly<{ periodUs: number; runtimeUs: number }>;
   liveRestore: boolean;
@@ -128,6 +130,7 @@ export function toConfig(file: ConfigFile): Config {
     defaultRuntime: file['default-runtime'],
     cgroupDriver: chosenCgroupDriver(file) ?? usualCgroupDriver(),
     cgroupParent: file['cgroup-parent'],
+    usernsRemap: file['userns-remap'],
     realtime: { periodUs: file['cpu-rt-period'], runtimeUs: file['cpu-rt-runtime'] },
     liveRestore: file['live-restore'],
     buildCacheBytes: file['build-cache-size'],

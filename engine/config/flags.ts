@@ -56,6 +56,7 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   'cgroup-driver': { key: 'cgroup-driver', kind: 'text' },
   'exec-opt': { key: 'exec-opts', kind: 'list' },
   'cgroup-parent': { key: 'cgroup-parent', kind: 'text' },
+  'userns-remap': { key: 'userns-remap', kind: 'text' },
   'cpu-rt-period': { key: 'cpu-rt-period', kind: 'number' },
   'cpu-rt-runtime': { key: 'cpu-rt-runtime', kind: 'number' },
   'live-restore': { key: 'live-restore', kind: 'flag' },

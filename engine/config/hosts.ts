@@ -1,3 +1,5 @@
+import { isIP } from 'node:net';
+
 import { EngineError } from '../lib/errors.ts';
 import { MAX_SOCKET_PATH_BYTES } from '../lib/failure-message.ts';
 
@@ -40,14 +42,21 @@ export function parseMetricsAddress(text: string): { host: string; port: number 
   return { host: host.address, port: host.port };
 }
 
-/** Reads the address of the page, `127.0.0.1:port` or `[::1]:port`; a port alone is one of 127.0.0.1. Throws `invalid`. */
-export function parsePageAddress(text: string): { host: string; port: number } {
+/**
+ * Reads the address of the page, `127.0.0.1:port` or `[::1]:port`; a port alone is one of 127.0.0.1. Where clients show a
+ * certificate (`tlsverify`), other addresses too. Throws `invalid`.
+ */
+export function parsePageAddress(text: string, tlsverify: boolean): { host: string; port: number } {
   const host = /^\d{1,5}$/.test(text) ? parseHost(`tcp://:${text}`, false) : undefined;
   const found = host ?? (/:\d{1,5}$/.test(text) && !text.includes('/') ? parseHost(`tcp://${text}`, false) : undefined);
-  if (found?.kind !== 'tcp' || !['127.0.0.1', '::1'].includes(found.address)) {
-    throw new EngineError('invalid', `"${text}" is no address for the page; expected 127.0.0.1:port or [::1]:port`);
+  if (
+    found?.kind === 'tcp' &&
+    (['127.0.0.1', '::1'].includes(found.address) || (tlsverify && isIP(found.address) > 0))
+  ) {
+    return { host: found.address, port: found.port };
   }
-  return { host: found.address, port: found.port };
+  const expected = tlsverify ? 'ADDRESS:port' : '127.0.0.1:port or [::1]:port; with --tlsverify other addresses too';
+  throw new EngineError('invalid', `"${text}" is no address for the page; expected ${expected}`);
 }
 
 /** Whether only this machine can reach the address. */

@@ -29,6 +29,7 @@ const FIXED = [
   'defaultApiVersion',
   'cgroupDriver',
   'cgroupParent',
+  'usernsRemap',
   'realtime',
   'maxConcurrentDownloads',
   'nodeGenericResources',

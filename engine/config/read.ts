@@ -1,5 +1,6 @@
 import Schema from 'typebox/schema';
 
+import { keeperFolder, rootlessDefaults } from '../host/rootless.ts';
 import { messageOf } from '../lib/failure-message.ts';
 import { checkSettings, type Problem, type SettingsChecks } from './check.ts';
 import { toConfig, type Config } from './daemon-config.ts';
@@ -50,7 +51,11 @@ export function readConfig(argv: readonly string[], ofDomains: readonly Settings
 }
 
 function defaults(): Given {
-  return Object.fromEntries(Object.entries(KEYS).map(([key, schema]) => [key, structuredClone(schema.default)]));
+  const usual = Object.entries(KEYS).map(([key, schema]) => [key, structuredClone(schema.default)]);
+  return {
+    ...Object.fromEntries(usual),
+    ...(keeperFolder !== undefined && rootlessDefaults(keeperFolder, process.env)),
+  };
 }
 
 /** Checks key by key, because the schema library's own list of errors is cut off. */

@@ -49,7 +49,9 @@ export const ConfigFile = Type.Object(
     'metrics-addr': text(
       'address:port at which metrics for Prometheus are served, as /metrics, to all who reach it; empty: none',
     ),
-    page: text('127.0.0.1:port or [::1]:port at which the page is served; empty: a free port, once `gantry page` asks'),
+    page: text(
+      '127.0.0.1:port or [::1]:port, with `tlsverify` any address, at which the page is served; empty: a free port, once `gantry page` asks',
+    ),
     'page-read-only': flag('let no page change anything'),
     'min-api-version': text('oldest version of the API that is served', '1.12'),
     'max-api-version': text('newest version of the API that is served', '1.55'),
@@ -121,6 +123,9 @@ export const ConfigFile = Type.Object(
     'cgroup-parent': text(
       'parent cgroup of containers without one: a path, or with systemd a slice; empty: /docker or system.slice',
     ),
+    'userns-remap': text(
+      "user[:group] whose subordinate ids are those of containers; default: the user dockremap; empty: the host's ids",
+    ),
     'cpu-rt-period': Type.Integer({
       default: 0,
       minimum: 0,
@@ -134,7 +139,7 @@ export const ConfigFile = Type.Object(
     'build-cache-size': Type.Integer({
       default: 10 * 2 ** 30,
       minimum: 0,
-      description: 'limit in bytes of all caches of RUN --mount=type=cache',
+      description: 'limit in bytes of all caches of RUN --mount=type=cache, and of all kept contexts',
     }),
     'live-restore': flag('keep containers running when the daemon ends', true),
     'shutdown-timeout': Type.Integer({

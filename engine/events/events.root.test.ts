@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Readable } from 'node:stream';
-import { suite, test } from 'node:test';
+import { after, before, suite, test } from 'node:test';
 
 import { jsonLines } from '@gantry/client/json-lines.ts';
 import { Api } from '@gantry/testing/api.ts';
@@ -90,13 +90,18 @@ test('filters choose the events that dockerd chooses', async () => {
   }
 });
 
-suite('since and until', () => {
+suite('since, until and live events', { concurrency: false }, () => {
+  let engine: TestEngine;
+  before(async () => {
+    engine = await TestEngine.start({ image: false });
+  });
+  after(async () => await engine[Symbol.asyncDispose]());
+
   const second = 1_000_000_000n;
   const fractions = (ns: bigint): string => `${ns / second}.${String(ns % second).padStart(9, '0')}`;
   const rfc3339 = (ns: bigint): string => new Temporal.Instant(ns).toString();
 
   test('bound the stream, in every form, to the nanosecond', async () => {
-    await using engine = await TestEngine.start({ image: false });
     for (const name of ['aa', 'bb', 'cc']) await engine.post('/volumes/create', { Name: name });
     const until = String(Math.ceil(Date.now() / 1000) + 1);
     const all = await eventsOf(engine, { since: '0', until });
@@ -132,7 +137,6 @@ suite('since and until', () => {
   });
 
   test('that contradict each other are refused, and so are texts that are no time', async () => {
-    await using engine = await TestEngine.start({ image: false });
     for (const [query, message] of [
       [{ since: '10', until: '5' }, '`since` time (10) cannot be after `until` time (5)'],
       [{ since: 'soon' }, 'invalid value for "since": soon'],
@@ -143,44 +147,43 @@ suite('since and until', () => {
       assert.deepEqual([status, body], [400, { message }]);
     }
   });
-});
 
-test('events are told live, are kept over a restart, and a stream goes on from since into the present', async () => {
-  await using engine = await TestEngine.start({ image: false });
-  const live = await openEvents(engine);
-  await engine.post('/volumes/create', { Name: 'early' });
-  for await (const event of jsonLines<EventMessage>(live)) {
-    assert.equal(event.Actor.ID, 'early');
-    break;
-  }
-  await engine.kill('SIGKILL');
-  await engine.startAgain();
+  test('events are told live, are kept over a restart, and a stream goes on from since into the present', async () => {
+    const live = await openEvents(engine);
+    await engine.post('/volumes/create', { Name: 'early' });
+    for await (const event of jsonLines<EventMessage>(live)) {
+      assert.equal(event.Actor.ID, 'early');
+      break;
+    }
+    await engine.kill('SIGKILL');
+    await engine.startAgain();
 
-  // Until far beyond what a timer holds.
-  const stream = await openEvents(engine, { since: '0', until: '99999999999' });
-  const seen: string[] = [];
-  for await (const event of jsonLines<EventMessage>(stream)) {
-    if (event.Type !== 'volume') continue;
-    seen.push(event.Actor.ID);
-    if (seen.length === 1) await engine.post('/volumes/create', { Name: 'late' });
-    else break;
-  }
+    // Until far beyond what a timer holds.
+    const stream = await openEvents(engine, { since: '0', until: '99999999999' });
+    const seen: string[] = [];
+    for await (const event of jsonLines<EventMessage>(stream)) {
+      if (!['early', 'late'].includes(event.Actor.ID)) continue;
+      seen.push(event.Actor.ID);
+      if (seen.length === 1) await engine.post('/volumes/create', { Name: 'late' });
+      else break;
+    }
 
-  assert.deepEqual(seen, ['early', 'late']);
-});
+    assert.deepEqual(seen, ['early', 'late']);
+  });
 
-test('clients that go away leave neither listeners nor connections', async () => {
-  await using engine = await TestEngine.start({ image: false });
-  const count = async (): Promise<number> =>
-    (await engine.get<{ NEventsListener: number }>('/info')).body.NEventsListener;
-  const streams = await Promise.all(Array.from({ length: 50 }, async () => await openEvents(engine)));
-  assert.equal(await count(), 50);
+  test('clients that go away leave neither listeners nor connections', async () => {
+    const count = async (): Promise<number> =>
+      (await engine.get<{ NEventsListener: number }>('/info')).body.NEventsListener;
+    while ((await count()) > 0) await new Promise(setImmediate); // those of the tests before
+    const streams = await Promise.all(Array.from({ length: 50 }, async () => await openEvents(engine)));
+    assert.equal(await count(), 50);
 
-  for (const stream of streams) stream.destroy();
-  // Their ends arrive in any order; each look takes a round trip.
-  while ((await count()) > 0) await new Promise(setImmediate);
+    for (const stream of streams) stream.destroy();
+    // Their ends arrive in any order; each look takes a round trip.
+    while ((await count()) > 0) await new Promise(setImmediate);
 
-  while ((await engine.get<{ NFd: number }>('/info')).body.NFd >= 60) await new Promise(setImmediate);
+    while ((await engine.get<{ NFd: number }>('/info')).body.NFd >= 60) await new Promise(setImmediate);
+  });
 });
 
 test('the form of the answer is that of the version, or one that the client accepts', async () => {

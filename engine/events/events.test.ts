@@ -45,8 +45,32 @@ test('an event that stands alone and cannot be stored is logged, and fails nobod
 
 /** The sequence of what is kept, oldest first. */
 function kept(events: Events): number[] {
-  return events.after(events.start, 1_000_000).map(({ sequence }) => sequence);
+  const sequences: number[] = [];
+  for (let batch = events.after(events.start, 5000); batch.length > 0; batch = events.after(sequences.at(-1)!, 5000))
+    for (const { sequence } of batch) sequences.push(sequence);
+  return sequences;
 }
+
+test('a batch has few large events, and all of them are read in turn', () => {
+  using db = new Database(':memory:');
+  const events = new Events(db, systemClock, console);
+  const text = 'x'.repeat(200_000);
+  for (let n = 1; n <= 10; n += 1) events.emit('container', 'start', String(n), { text });
+  for (let n = 11; n <= 20; n += 1) events.emit('container', 'start', String(n));
+
+  assert.deepEqual(
+    events.after(0).map(({ id }) => id),
+    ['1', '2'],
+  );
+  assert.deepEqual(
+    events.after(9).map(({ sequence }) => sequence),
+    Array.from({ length: 11 }, (_, n) => n + 10),
+  );
+  assert.deepEqual(
+    kept(events),
+    Array.from({ length: 20 }, (_, n) => n + 1),
+  );
+});
 
 test('the last events are kept, and of many at least as many as asked for', () => {
   using db = new Database(':memory:');

@@ -29,6 +29,8 @@ const DEFAULT_BOUNDS: Bounds = { events: 100_000, bytes: 256 * 1024 * 1024 };
 /** The bytes of an event besides its texts. */
 const ROW_BYTES = 100;
 const PRUNE_EVERY = 500;
+/** Bytes of the events behind the first one of a batch: an event has its object's labels, which may have megabytes. */
+const MAX_BATCH_BYTES = 256 * 1024;
 
 const STEPS = [
   `CREATE TABLE events (
@@ -80,7 +82,13 @@ export class Events {
     this.#insert = db.sql.prepare(
       'INSERT INTO events (time_ns, type, action, object_id, attributes, bytes_so_far) VALUES (?, ?, ?, ?, ?, ?)',
     );
-    this.#after = bigints(db.sql.prepare('SELECT * FROM events WHERE sequence > ? ORDER BY sequence LIMIT ?'));
+    this.#after = bigints(
+      db.sql.prepare(
+        `SELECT * FROM events WHERE sequence > :cursor AND bytes_so_far <=
+           (SELECT bytes_so_far FROM events WHERE sequence > :cursor ORDER BY sequence LIMIT 1) + ${MAX_BATCH_BYTES}
+         ORDER BY sequence LIMIT :limit`,
+      ),
+    );
     this.#firstSince = db.sql.prepare('SELECT min(sequence) AS first FROM events WHERE time_ns >= ?');
     this.#prune = db.sql.prepare('DELETE FROM events WHERE sequence <= ?');
     this.#oldest = db.sql.prepare('SELECT sequence, bytes_so_far FROM events ORDER BY sequence LIMIT 1');
@@ -158,7 +166,7 @@ export class Events {
     return typeof sequence === 'number' ? sequence - 1 : this.#last;
   }
 
-  /** The next events behind a cursor, oldest first, at most `limit`. */
+  /** The next events behind a cursor, oldest first: at most `limit`, fewer if they are large. */
   after(cursor: number, limit = 100): readonly EngineEvent[] {
     if (cursor >= this.#last) return [];
     const known = this.#batch;
@@ -169,7 +177,7 @@ export class Events {
   }
 
   #read(cursor: number, limit: number): EngineEvent[] {
-    return this.#after.all(cursor, limit).map((row) => ({
+    return this.#after.all({ ':cursor': cursor, ':limit': limit }).map((row) => ({
       sequence: Number(row.sequence),
       type: row.type as EventType,
       action: String(row.action),

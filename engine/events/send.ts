@@ -1,6 +1,7 @@
 import type { Engine } from '../engine.ts';
 import type { ResponseStream } from '../http/streams/stream.ts';
 import type { Filters } from '../http/values/filters.ts';
+import { Slices } from '../lib/concurrency/slices.ts';
 import type { EngineEvent } from './events.ts';
 import { presentEvent } from './present.ts';
 import { passes } from './select.ts';
@@ -47,6 +48,7 @@ export async function sendEvents(
           over = true;
           rouse();
         });
+  const slices = new Slices(); // a client that reads as fast as it is sent to gives nobody else a turn
   for (;;) {
     wake = Promise.withResolvers<void>();
     const last = over;
@@ -61,6 +63,7 @@ export async function sendEvents(
         .flatMap((event) => form.view(event) ?? [])
         .filter((event) => passes(filters, event));
       if (wanted.length > 0) await stream.write(wanted.map((event) => separator + lineOf(event, form)).join(''));
+      if (slices.isOver) await slices.pause();
       if (stream.signal.aborted) return;
     }
     if (last || stream.signal.aborted) break;

@@ -8,6 +8,7 @@ import { errorStatus } from './errors.ts';
 import type { Reply } from './reply.ts';
 import type { ApiRequest } from './request.ts';
 import { rawBodyOf } from './streams/body.ts';
+import { clientGone } from './streams/client-gone.ts';
 
 /**
  * As in docker, the largest body for plugins. A larger one is refused, or blanks could hide a request from the plugin.
@@ -18,9 +19,13 @@ const MAX_BODY_BYTES = 1024 * 1024;
 export type SeenByPlugins = AuthorizedRequest;
 
 /** Asks the plugins about a request, with or without a route, before anything else looks at it. */
-export async function admitByPlugins(authorization: Authorization, request: ApiRequest): Promise<SeenByPlugins> {
+export async function admitByPlugins(
+  authorization: Authorization,
+  request: ApiRequest,
+  signal: AbortSignal,
+): Promise<SeenByPlugins> {
   const seen = requestOf(request);
-  await authorization.admit(seen);
+  await authorization.admit(seen, signal);
   return seen;
 }
 
@@ -35,7 +40,8 @@ export async function releaseByPlugins(
   const body = payload === undefined ? undefined : Buffer.from(payload);
   const headers = textHeaders(reply.getHeaders());
   try {
-    await authorization.release(seen, { status: reply.statusCode, headers, body: withinLimit(body) });
+    const answer = { status: reply.statusCode, headers, body: withinLimit(body) };
+    await authorization.release(seen, answer, clientGone(reply.raw));
   } catch (error) {
     reply
       .code(errorStatus(error, request.apiVersion))

@@ -19,6 +19,7 @@ import type { ApiRequest } from './request.ts';
 import { rewriteUrl, UNCLEAN, UNSUPPORTED } from './rewrite.ts';
 import { completeRoutes, type AddRoutes, type ServedRoute } from './route-table.ts';
 import { dropRawBody, readRouteBody } from './streams/body.ts';
+import { clientGone } from './streams/client-gone.ts';
 import { dropUnread } from './streams/unread-body.ts';
 import { RouteValidator } from './values/validators.ts';
 import { readBody, readQuery } from './values/values.ts';
@@ -78,7 +79,7 @@ class ApiServer {
     try {
       if (await this.#isAdmitted(request, reply, problem)) {
         if (request.route?.schema.body !== undefined) request.body = await readRouteBody(raw);
-        seen = await this.#admitByPlugins(request);
+        seen = await this.#admitByPlugins(request, response);
         dropRawBody(raw);
         await this.#answer(request, reply);
       }
@@ -140,9 +141,10 @@ class ApiServer {
     return true;
   }
 
-  async #admitByPlugins(request: ApiRequest): Promise<SeenByPlugins | undefined> {
+  async #admitByPlugins(request: ApiRequest, response: ServerResponse): Promise<SeenByPlugins | undefined> {
     const { authorization } = this.#engine;
-    return authorization === undefined ? undefined : await admitByPlugins(authorization, request);
+    if (authorization === undefined) return undefined;
+    return await admitByPlugins(authorization, request, clientGone(response));
   }
 
   async #answer(request: Incoming, reply: Reply): Promise<void> {

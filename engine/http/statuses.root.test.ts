@@ -27,8 +27,8 @@ const NOT_BUILT = 501;
 const ROWS = ENDPOINTS.map((endpoint) => ({ ...endpoint, ...STATUS_ROWS[endpoint.name] }));
 const SPECIFIED = ROWS.filter(({ since }) => since === undefined);
 
-/** 1.24 is the specification; each other version is one that clients pin, or the newest. */
-const VERSIONS: readonly ApiVersion[] = ['1.24', '1.30', '1.40', '1.44', '1.51', NEWEST];
+/** 1.24 is the specification; each other version is one that clients pin, or the newest. No row differs from 1.44 to 1.51. */
+const VERSIONS: readonly ApiVersion[] = ['1.24', '1.30', '1.40', '1.44', NEWEST];
 
 suite('statuses by version', { concurrency: 2 }, () => {
   for (const version of VERSIONS) suiteAt(version);

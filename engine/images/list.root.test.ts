@@ -49,10 +49,11 @@ suite('listed images', { concurrency: false }, () => {
   ];
 
   for (const [all, dangling, listed] of rows) {
-    test(`with all=${all} and dangling=${dangling} are ${listed.join(', ')}`, () => {
+    test(`with all=${all} and dangling=${dangling} are ${listed.join(', ')}`, async () => {
       const filters = new Map(dangling === undefined ? [] : [['dangling', new Set([dangling])]]);
 
-      const found = listImages(engine, { all, filters }).flatMap(({ image }) => kinds.get(image.id) ?? []);
+      const shown = await listImages(engine, { all, filters });
+      const found = shown.flatMap(({ image }) => kinds.get(image.id) ?? []);
 
       assert.deepEqual(found.toSorted(), listed.toSorted());
     });

@@ -1,6 +1,7 @@
 import type { Engine } from '../engine.ts';
 import { booleanFilter, labelsMatch, type Filters } from '../http/values/filters.ts';
 import { parseTime } from '../http/values/times.ts';
+import { Slices } from '../lib/concurrency/slices.ts';
 import { nameFilter } from './names/name-pattern.ts';
 import { familiarReference } from './names/reference.ts';
 import type { Image, ImageStore } from './store.ts';
@@ -20,7 +21,7 @@ type Options = {
 export type Listed = { image: Image; tags: string[]; digests: string[] };
 
 /** The images, newest first: those with a name or without a child, unless `all` asks for intermediate images too. */
-export function listImages(engine: Needs, { all: withSteps, name, filters }: Options): Listed[] {
+export async function listImages(engine: Needs, { all: withSteps, name, filters }: Options): Promise<Listed[]> {
   const { images, clock } = engine;
   const until = createdUntil(filters.get('until'), clock.now());
   const before = olderThan(images, filters.get('before'));
@@ -29,7 +30,9 @@ export function listImages(engine: Needs, { all: withSteps, name, filters }: Opt
   const globs = [...(filters.get('reference') ?? []), ...(name === undefined || name === '' ? [] : [name])];
   const isWanted = nameFilter(globs);
   const listed: Listed[] = [];
+  const slices = new Slices(); // globs may cost much for each image
   for (const image of images.all()) {
+    if (slices.isOver) await slices.pause();
     if (images.isOtherPlatform(image.id)) continue;
     const all = images.referencesOf(image.id);
     const names = all.filter(isWanted);
@@ -48,7 +51,8 @@ export function listImages(engine: Needs, { all: withSteps, name, filters }: Opt
       digests: names.filter(({ digest }) => digest !== undefined).map(familiarReference),
     });
   }
-  return listed.toSorted((a, b) => createdNs(b.image) - createdNs(a.image));
+  const present = listed.filter(({ image }) => images.get(image.id) !== undefined); // others were removed meanwhile
+  return present.toSorted((a, b) => createdNs(b.image) - createdNs(a.image));
 }
 
 function olderThan(images: ImageStore, refs: ReadonlySet<string> | undefined): (image: Image) => boolean {

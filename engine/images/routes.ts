@@ -46,9 +46,9 @@ export const imageRoutes =
     http.get('/images/json', {
       schema: { querystring: wire.ListImagesQuery, response: { 200: Type.Array(wire.ImageSummary) } },
       config: { steps: imageListSteps },
-      handler: ({ query }) => {
+      handler: async ({ query }) => {
         const filters = parseFilters(query.filters, IMAGE_FILTERS);
-        const listed = listImages(engine, { all: query.all ?? false, name: query.filter, filters });
+        const listed = await listImages(engine, { all: query.all ?? false, name: query.filter, filters });
         const identity = query.identity ?? false;
         const manifests = identity || (query.manifests ?? false);
         return listedSummaries(engine, listed, { sharedSizes: query['shared-size'] ?? false, manifests, identity });

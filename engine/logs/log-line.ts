@@ -16,6 +16,8 @@ export type LogSelection = Readonly<{
   framed: boolean;
   /** Replaces the form of each line by another one. */
   encode?: (entry: Entry) => Buffer;
+  /** Bytes of the file that are read at once, for lines that `encode` makes much longer. */
+  chunkBytes?: number;
 }>;
 
 const NEWLINE = 0x0a;
@@ -35,6 +37,10 @@ export class LogLines {
     this.#since = select.since === undefined ? '' : timeText(select.since);
     this.#until = select.until === undefined ? '~' : timeText(select.until);
     this.#details = select.details === undefined ? '' : `${describeAttributes(select.details)} `;
+  }
+
+  get chunkBytes(): number {
+    return this.#select.chunkBytes ?? Infinity;
   }
 
   /** Decodes the complete lines of `data` from `from`; says where the first incomplete one starts. */

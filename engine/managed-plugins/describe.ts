@@ -72,6 +72,7 @@ export function describePlugin(config: PluginConfig, around: Around): SpecDescri
       ipc: IpcHost ? 'host' : undefined,
       uts: undefined,
     },
+    users: undefined,
     ownCgroupNamespace: false,
     cgroup: around.cgroup,
     mounts: mountsOf(config, around, network),

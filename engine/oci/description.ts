@@ -1,3 +1,4 @@
+import type { IdMap } from '../host/users/id-map.ts';
 import type { DeviceEdits } from './cdi/devices.ts';
 import type { ContainerUser } from './user.ts';
 
@@ -106,6 +107,8 @@ export type SpecDescription = Readonly<{
   /** All devices, and nothing hidden or filtered. */
   privileged: boolean;
   namespaces: Namespaces;
+  /** A user namespace to join, with its map; undefined for the host's. */
+  users: Readonly<{ path: string; map: IdMap }> | undefined;
   ownCgroupNamespace: boolean;
   /** By systemd: `slice:prefix:name`. */
   cgroup: Readonly<{ path: string; bySystemd: boolean }>;

@@ -1,6 +1,10 @@
+import { readFileSync } from 'node:fs';
+
 import { detectCgroups } from '../host/cgroups/cgroups.ts';
 import { effectiveCapabilities, hardLimits } from '../host/confinement/privileges.ts';
 import type { SeccompFilter } from '../host/confinement/seccomp.ts';
+import { isRootless } from '../host/rootless.ts';
+import { ociMappings } from '../host/users/id-map.ts';
 import { tooLong } from '../runtime/start-failure.ts';
 import { isTooLong } from './argument-space.ts';
 import type { ProcessDescription, SpecDescription, Ulimits, WantedCapabilities } from './description.ts';
@@ -48,12 +52,19 @@ export function ociSpec(description: SpecDescription): object {
       cwd: places.resolve(process.cwd), // crun does not create the target of a link
     },
     root: { path: root.path, readonly: root.isReadOnly },
-    mounts: [...places.mounts, ...readOnlyCgroups(places.mounts)],
+    mounts: [...places.mounts, ...readOnlyCgroups(places.mounts, description.users !== undefined)],
     linux: {
-      cgroupsPath: description.cgroup.path,
+      ...(!isRootless && { cgroupsPath: description.cgroup.path }),
       namespaces: namespaceList(description),
+      ...(description.users !== undefined && {
+        uidMappings: ociMappings(description.users.map.uids),
+        gidMappings: ociMappings(description.users.map.gids),
+      }),
       resources: ociResources(description.limits, privileged ? [{ allow: true, access: 'rwm' }] : rules),
-      devices: devices.map((device) => ({ ...device, path: places.resolve(device.path) })),
+      devices: (isRootless || description.users !== undefined ? [] : devices).map((device) => ({
+        ...device,
+        path: places.resolve(device.path),
+      })),
       sysctl: description.sysctls,
       ...hiddenPaths(description),
       ...(seccomp !== undefined && { seccomp }),
@@ -90,7 +101,7 @@ export function ociProcess(
     },
     noNewPrivileges,
     ...(appArmorProfile !== '' && { apparmorProfile: appArmorProfile }),
-    oomScoreAdj, // set even if it is 0: the daemon's own differs
+    oomScoreAdj: isRootless ? Math.max(oomScoreAdj, ownOomScore()) : oomScoreAdj, // set even if it is 0: the daemon's own differs
     rlimits: rlimitsOf(ulimits),
     terminal,
     ...(terminal && size !== undefined && { consoleSize: size }),
@@ -121,6 +132,11 @@ function annotationsForSystemd({ limits }: SpecDescription): Record<string, stri
   return { 'run.oci.systemd.subgroup': '', ...systemdAnnotations(limits, detectCgroups().version) };
 }
 
+/** Users cannot go below it. */
+function ownOomScore(): number {
+  return Number(readFileSync('/proc/self/oom_score_adj', 'utf8'));
+}
+
 function rootPropagation({ mounts, tmpfs }: SpecDescription): object {
   if (mounts.some(({ propagation }) => propagation.includes('slave'))) return { rootfsPropagation: 'slave' };
   if (mounts.some(({ propagation }) => propagation.includes('shared'))) return { rootfsPropagation: 'shared' };
@@ -137,10 +153,11 @@ function seccompOf(
   return wanted === undefined ? defaultSeccomp(capabilities, keepsProject) : customSeccomp(wanted, capabilities);
 }
 
-function namespaceList({ namespaces, ownCgroupNamespace }: SpecDescription): object[] {
+function namespaceList({ namespaces, users, ownCgroupNamespace }: SpecDescription): object[] {
   const { network, pid, ipc, uts } = namespaces;
-  const list: object[] = [{ type: 'mount' }, ...(ownCgroupNamespace ? [{ type: 'cgroup' }] : [])];
-  for (const [type, path] of Object.entries({ network, pid, ipc, uts })) {
+  const user = users?.path ?? 'host';
+  const list: object[] = [{ type: 'mount' }, ...(ownCgroupNamespace && !isRootless ? [{ type: 'cgroup' }] : [])];
+  for (const [type, path] of Object.entries({ user, network, pid, ipc, uts })) {
     if (path === undefined) list.push({ type });
     else if (path !== 'host') list.push({ type, path });
   }
@@ -152,7 +169,7 @@ function rlimitsOf(ulimits: Ulimits): object[] {
   const asked = Object.entries(ulimits);
   if (asked.length === 0) return [];
   held ??= effectiveCapabilities();
-  const limits = held.has('CAP_SYS_RESOURCE') ? undefined : hardLimits();
+  const limits = held.has('CAP_SYS_RESOURCE') && !isRootless ? undefined : hardLimits();
   return asked.map(([name, { soft, hard }]) => {
     const type = `RLIMIT_${name.toUpperCase()}`;
     const most = limits?.get(type)?.hard ?? Infinity;

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 
 import { EngineError } from '../lib/errors.ts';
 import { messageOf } from '../lib/failure-message.ts';
-import type { Plugins } from './plugins.ts';
+import { beginningOf, type Plugins } from './plugins.ts';
 
 const Verdict = Type.Object({ Allow: Type.Optional(Type.Boolean()), Msg: Type.Optional(Type.String()) });
 
@@ -44,32 +44,41 @@ export class Authorization {
     for (const name of this.#names) await this.#plugins.get(name, 'authz');
   }
 
-  /** Throws `forbidden` with the plugin's message, or `failed`. */
-  async admit(request: AuthorizedRequest): Promise<void> {
-    for (const name of this.#names) await this.#ask(name, 'AuthZPlugin.AuthZReq', requestWire(request));
+  /** Throws `forbidden` with the plugin's message, or `failed`. `signal`: no plugin has to answer a client that has left. */
+  async admit(request: AuthorizedRequest, signal: AbortSignal): Promise<void> {
+    const wire = requestWire(request);
+    for (const name of this.#names) await this.#ask(name, 'AuthZPlugin.AuthZReq', { wire, signal });
   }
 
   /** Asks about the answer, before the client gets it; the last plugin is asked first, as in docker. */
-  async release(request: AuthorizedRequest, { status, headers, body }: AuthorizedAnswer): Promise<void> {
+  async release(
+    request: AuthorizedRequest,
+    { status, headers, body }: AuthorizedAnswer,
+    signal: AbortSignal,
+  ): Promise<void> {
     const wire = {
       ...requestWire(request),
       ResponseStatusCode: status,
       ResponseHeaders: headers,
       ...(body !== undefined && { ResponseBody: body.toString('base64') }),
     };
-    for (const name of this.#names.toReversed()) await this.#ask(name, 'AuthZPlugin.AuthZRes', wire);
+    for (const name of this.#names.toReversed()) await this.#ask(name, 'AuthZPlugin.AuthZRes', { wire, signal });
   }
 
-  async #ask(name: string, method: string, wire: object): Promise<void> {
+  async #ask(
+    name: string,
+    method: string,
+    { wire, signal }: Readonly<{ wire: object; signal: AbortSignal }>,
+  ): Promise<void> {
     let verdict: { Allow?: boolean; Msg?: string };
     try {
-      verdict = await (await this.#plugins.get(name, 'authz')).call(method, wire, Verdict);
+      verdict = await (await this.#plugins.get(name, 'authz', { signal })).call(method, wire, Verdict, { signal });
     } catch (error) {
       const reason = messageOf(error);
       throw new EngineError('failed', `plugin ${name} failed with error: ${reason}`, { cause: error });
     }
     if (verdict.Allow === true) return;
-    throw new EngineError('forbidden', `authorization denied by plugin ${name}: ${verdict.Msg ?? ''}`);
+    throw new EngineError('forbidden', `authorization denied by plugin ${name}: ${beginningOf(verdict.Msg ?? '')}`);
   }
 }
 

@@ -17,6 +17,7 @@ type How = Readonly<{
   timeoutMs: number;
   /** How long a plugin that does not accept connections is tried again. */
   patienceMs: number;
+  signal?: AbortSignal | undefined;
 }>;
 
 const MEDIA_TYPE = 'application/vnd.docker.plugins.v1.2+json';
@@ -30,9 +31,9 @@ const NOT_THERE = ['ENOENT', 'ECONNREFUSED', 'EAGAIN'];
 /** Asks a plugin: `POST /Method`, repeated while nobody listens at its address. Throws the system's error. */
 export async function callPlugin(address: PluginAddress, method: string, body: unknown, how: How): Promise<Answer> {
   const text = JSON.stringify(body);
-  const { clock, patienceMs: timeoutMs } = how;
+  const { clock, patienceMs: timeoutMs, signal } = how;
   return await retry(
-    { clock, timeoutMs, delayMs: FIRST_DELAY_MS, maxDelayMs: MAX_DELAY_MS, isTransient: isNotThere },
+    { clock, signal, timeoutMs, delayMs: FIRST_DELAY_MS, maxDelayMs: MAX_DELAY_MS, isTransient: isNotThere },
     async () => await ask(address, method, text, how),
   );
 }
@@ -41,10 +42,15 @@ function isNotThere(error: unknown): boolean {
   return NOT_THERE.some((code) => hasCode(error, code));
 }
 
-async function ask(address: PluginAddress, method: string, text: string, { clock, timeoutMs }: How): Promise<Answer> {
+async function ask(
+  address: PluginAddress,
+  method: string,
+  text: string,
+  { clock, timeoutMs, signal }: How,
+): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   using reached = reach(address);
-  const request = open(reached.address, method, text, (response) => {
+  const request = open(reached.address, { method, text, signal }, (response) => {
     readAll(response).then((read) => resolve({ status: response.statusCode ?? 0, text: read }), reject);
   });
   using _timer = clock.after(timeoutMs, () =>
@@ -70,14 +76,14 @@ function reach(address: PluginAddress): Disposable & { address: Reachable } {
 
 function open(
   address: Reachable,
-  method: string,
-  text: string,
+  { method, text, signal }: Readonly<{ method: string; text: string; signal: AbortSignal | undefined }>,
   answered: (response: IncomingMessage) => void,
 ): ClientRequest {
   const options = {
     method: 'POST',
     path: `/${method}`,
     agent: false,
+    ...(signal && { signal }),
     headers: { accept: MEDIA_TYPE, 'content-type': MEDIA_TYPE, 'content-length': Buffer.byteLength(text) },
   } as const;
   if (address.kind === 'unix') return http.request({ ...options, socketPath: address.socketPath }, answered);

@@ -80,7 +80,8 @@ export type Plugin = Readonly<
   } & PluginFiles
 >;
 
-export type CallLimits = Readonly<{ timeoutMs?: number; patienceMs?: number }>;
+/** `signal`: ends the call, as its client has left. */
+export type CallLimits = Readonly<{ timeoutMs?: number; patienceMs?: number; signal?: AbortSignal }>;
 
 /**
  * All plugins: those that the engine runs, and those of other programs, which are found by name in the standard folders
@@ -106,11 +107,12 @@ export class Plugins {
   }
 
   /** Waits for a plugin that starts beside us. Returns false if none of this name has appeared. */
-  async appears(name: string, timeoutMs = APPEARANCE_TIMEOUT_MS): Promise<boolean> {
+  async appears(name: string, timeoutMs = APPEARANCE_TIMEOUT_MS, signal?: AbortSignal): Promise<boolean> {
     const end = this.#clock.now().add({ milliseconds: timeoutMs });
     for (let delayMs = FIRST_DELAY_MS; !this.#isThere(name); delayMs = Math.min(delayMs * 2, MAX_DELAY_MS)) {
       if (!isPluginName(name) || Temporal.Instant.compare(this.#clock.now(), end) >= 0) return false;
-      await sleep(this.#clock, delayMs);
+      await sleep(this.#clock, delayMs, signal);
+      signal?.throwIfAborted();
     }
     return true;
   }
@@ -134,13 +136,15 @@ export class Plugins {
    * Throws `notFound` if no plugin of this name appears, or if it is of another kind; `failed` if it does not answer.
    */
   async get(ref: string, capability: Capability, limits: CallLimits = {}): Promise<Plugin> {
-    await this.appears(ref, Math.min(limits.patienceMs ?? APPEARANCE_TIMEOUT_MS, APPEARANCE_TIMEOUT_MS));
+    const patienceMs = Math.min(limits.patienceMs ?? APPEARANCE_TIMEOUT_MS, APPEARANCE_TIMEOUT_MS);
+    await this.appears(ref, patienceMs, limits.signal);
     const found = this.#find(ref);
     if (found === undefined) throw new EngineError('notFound', `plugin "${ref}" not found`);
     const { name, address } = found;
     let known = this.#active.get(name);
     if (known === undefined || JSON.stringify(known.address) !== JSON.stringify(address)) {
-      known = { address, plugin: this.activate(found, limits) };
+      const { signal: _signal, ...shared } = limits; // others may wait for the same handshake
+      known = { address, plugin: this.activate(found, shared) };
       this.#active.set(name, known);
     }
     try {
@@ -183,11 +187,16 @@ export class Plugins {
     address: PluginAddress,
     { method, body, answer, limits }: { method: string; body: unknown; answer: T; limits: CallLimits },
   ): Promise<Static<T>> {
-    const { timeoutMs = CALL_MS, patienceMs = TIMEOUT_MS } = limits;
+    const { timeoutMs = CALL_MS, patienceMs = TIMEOUT_MS, signal } = limits;
     let status: number;
     let text: string;
     try {
-      ({ status, text } = await callPlugin(address, method, body, { clock: this.#clock, timeoutMs, patienceMs }));
+      ({ status, text } = await callPlugin(address, method, body, {
+        clock: this.#clock,
+        timeoutMs,
+        patienceMs,
+        signal,
+      }));
     } catch (error) {
       const reason = messageOf(error);
       throw new PluginError('silent', `plugin "${name}" does not answer: ${reason}`, { cause: error });
@@ -210,6 +219,6 @@ export class Plugins {
 }
 
 /** An answer may be very long. */
-function beginningOf(text: string): string {
+export function beginningOf(text: string): string {
   return text.length > MAX_REASON ? `${text.slice(0, MAX_REASON)}…` : text;
 }

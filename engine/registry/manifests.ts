@@ -52,6 +52,7 @@ export type IndexEntry = Static<typeof IndexEntry>;
 export const DOCKER_MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
 export const DOCKER_CONFIG = 'application/vnd.docker.container.image.v1+json';
 export const PLUGIN_CONFIG = 'application/vnd.docker.plugin.v1+json';
+export const CACHE_CONFIG = 'application/vnd.buildkit.cacheconfig.v0';
 export const DOCKER_LAYER = 'application/vnd.docker.image.rootfs.diff.tar.gzip';
 export const OCI_CONFIG = 'application/vnd.oci.image.config.v1+json';
 export const OCI_LAYER = 'application/vnd.oci.image.layer.v1.tar';
@@ -72,6 +73,13 @@ const OLD_TYPES: ReadonlySet<string> = new Set([OLD_SIGNED_MANIFEST, OLD_MANIFES
 const UNTYPED: ReadonlySet<string> = new Set(['', 'application/json']);
 
 const checkedManifest = lazyCheck(ImageManifest);
+/** A cache has the layers of many images. */
+const checkedCache = lazyCheck(
+  Type.Intersect([
+    Type.Omit(ImageManifest, ['layers']),
+    Type.Object({ layers: Type.Array(Descriptor, { maxItems: 1000 }) }),
+  ]),
+);
 const checkedIndex = lazyCheck(ImageIndex);
 
 /** A document of a registry, with the bytes that its digest is of. */
@@ -82,10 +90,11 @@ export type Manifest = { digest: string; mediaType: string; bytes: Buffer } & (
 );
 
 /** The kinds of manifests by the media types of their configuration. */
-export type Artifact = 'image' | 'plugin';
+export type Artifact = 'image' | 'plugin' | 'cache';
 const CONFIGS: Readonly<Record<Artifact, ReadonlySet<string>>> = {
   image: CONFIG,
   plugin: new Set([PLUGIN_CONFIG]),
+  cache: new Set([...CONFIG, CACHE_CONFIG]),
 };
 
 /**
@@ -111,7 +120,7 @@ export function parseManifest(
   const described = { digest, mediaType: type, bytes: signed };
   if (isIndex(type)) return { ...described, index: checkDocument(checkedIndex, json, digest) };
   if (isManifest(type)) {
-    const image = checkDocument(checkedManifest, json, digest);
+    const image = checkDocument(wanted === 'cache' ? checkedCache : checkedManifest, json, digest);
     checkTypes(image, CONFIGS[wanted]);
     return { ...described, image };
   }

@@ -3,6 +3,7 @@ import { basename, delimiter, join } from 'node:path';
 
 import type { Config, RuntimeConfig } from '../config/daemon-config.ts';
 import { detectCgroups } from '../host/cgroups/cgroups.ts';
+import { isRootless } from '../host/rootless.ts';
 import { EngineError } from '../lib/errors.ts';
 
 /**
@@ -42,7 +43,10 @@ export class Runtimes {
       const program = findProgram(wanted.path) ?? wanted.path;
       const settings = { ...wanted, path: program };
       const hidden = basename(program) === 'crun' && unified !== undefined ? { hidden: unified } : {};
-      const path = settings.runtimeArgs.length === 0 ? program : script(execRoot, name, settings);
+      // Without a cgroup of its own crun asks systemd, or stops.
+      const isBare = isRootless && basename(program) === 'crun';
+      const runtimeArgs = [...(isBare ? ['--cgroup-manager=disabled'] : []), ...settings.runtimeArgs];
+      const path = runtimeArgs.length === 0 ? program : script(execRoot, name, { ...settings, runtimeArgs });
       known.set(name, { name, path, root: join(execRoot, 'runtime'), ...hidden, settings });
     };
     for (const name of ['runc', 'crun']) {

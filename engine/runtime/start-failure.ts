@@ -36,7 +36,7 @@ const MOUNT_HINT =
 /**
  * Why a start failed, in dockerd's words: what the runtime wrote into its own log, or else what the shim saw.
  *
- * An exec of a missing command has 127, as in dockerd 28; for any other reason 126, as in dockerd 20.10.
+ * An exec of a missing command, or in a missing folder, has 127, as in dockerd 28; for any other reason 126, as in dockerd 20.10.
  */
 export function startFailure(
   directory: string,
@@ -48,7 +48,8 @@ export function startFailure(
   const command = commandOf(directory, files);
   const reason = inRuncsWords(said, command, kind);
   if (kind === 'exec') {
-    const exitCode = exitCodeFor(reason, command) === 127 ? 127 : 126;
+    const isMissing = /no such file or directory/i.test(reason) || exitCodeFor(reason, command) === 127;
+    const exitCode = isMissing ? 127 : 126;
     return new StartFailed(`OCI runtime exec failed: ${reason}: unknown`, exitCode);
   }
   // We create and start in one step; clients know the message of docker's create step.

@@ -1,3 +1,4 @@
+import { listBuildCaches } from '../builder/cache/prune.ts';
 import { listContainers } from '../containers/queries/list.ts';
 import { isAlive, type ContainerState } from '../containers/state.ts';
 import type { Engine } from '../engine.ts';
@@ -53,7 +54,7 @@ export class DiskUsage {
   async #measure(kind: DiskUsageKind): Promise<DiskUsages> {
     switch (kind) {
       case 'image':
-        return { ImageUsage: this.#imageUsage() };
+        return { ImageUsage: await this.#imageUsage() };
       case 'container':
         return { ContainerUsage: await this.#containerUsage() };
       case 'volume':
@@ -63,8 +64,8 @@ export class DiskUsage {
     }
   }
 
-  #imageUsage(): UsageOf<'ImageUsage'> {
-    const items = this.#images();
+  async #imageUsage(): Promise<UsageOf<'ImageUsage'>> {
+    const items = await this.#images();
     const unused = items.filter(({ Containers }) => Containers === 0);
     return {
       ActiveCount: items.length - unused.length,
@@ -100,12 +101,12 @@ export class DiskUsage {
   }
 
   async #cacheUsage(): Promise<UsageOf<'BuildCacheUsage'>> {
-    const caches = await this.#engine.runCaches.list();
-    const items = caches.map(({ id, bytes, createdAt, usedAt, isUsed }) => ({
+    const caches = await listBuildCaches(this.#engine);
+    const items = caches.map(({ id, type, description, bytes, createdAt, usedAt, isUsed }) => ({
       ID: id,
       Parent: '',
-      Type: 'exec.cachemount',
-      Description: 'RUN --mount=type=cache',
+      Type: type,
+      Description: description,
       InUse: isUsed,
       Shared: false,
       Size: bytes,
@@ -123,9 +124,9 @@ export class DiskUsage {
     };
   }
 
-  #images(): UsageOf<'ImageUsage'>['Items'] {
+  async #images(): Promise<UsageOf<'ImageUsage'>['Items']> {
     const { clock, images } = this.#engine;
-    const listed = listImages({ images, clock }, { all: false, filters: new Map() });
+    const listed = await listImages({ images, clock }, { all: false, filters: new Map() });
     return listedSummaries(this.#engine, listed, { sharedSizes: true, manifests: false, identity: false });
   }
 

@@ -1,5 +1,5 @@
 import { EngineError } from '../../lib/errors.ts';
-import { parsePattern, type Pattern } from '../../lib/notations/pattern.ts';
+import { parsePatterns, type Pattern } from '../../lib/notations/pattern.ts';
 
 /** The values of each filter key; a missing key restricts nothing. */
 export type Filters = ReadonlyMap<string, ReadonlySet<string>>;
@@ -41,7 +41,7 @@ export function anyValue(filters: Filters, key: string, isSatisfied: (value: str
 export function textFilter(filters: Filters, key: string): Pattern {
   const values = filters.get(key);
   if (values === undefined || values.size === 0) return () => true;
-  const patterns = [...values].map((value) => parsePattern(value)).filter((pattern) => pattern !== undefined);
+  const patterns = parsePatterns(values);
   return (text) => values.has(text) || patterns.some((pattern) => pattern(text));
 }
 

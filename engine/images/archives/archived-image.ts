@@ -1,7 +1,7 @@
 import { sha256 } from '../../layers/chain-id.ts';
 import { badArchive } from '../../layers/tar/tar-header.ts';
 import { EngineError } from '../../lib/errors.ts';
-import { parseImage } from '../configuration/image-json.ts';
+import { parseNewImage } from '../configuration/image-json.ts';
 import type { Platform } from '../configuration/platform.ts';
 import type { ImageDocument } from '../manifests/documents.ts';
 import { parseRepoAndTag, type Reference } from '../names/reference.ts';
@@ -39,7 +39,7 @@ export function namesOf({ annotations }: { annotations?: Record<string, string> 
 
 export async function imageOf(files: ArchiveFiles, config: ArchiveFile, layers: ArchiveFile[]): Promise<ArchivedImage> {
   const json = await files.text(config);
-  const { diffIds, os, architecture, variant } = parseImage(parseJson(json, config.path));
+  const { diffIds, os, architecture, variant } = parseNewImage(parseJson(json, config.path));
   if (diffIds.length !== layers.length) {
     throw badArchive(`invalid manifest, layers length mismatch: expected ${diffIds.length}, got ${layers.length}`);
   }

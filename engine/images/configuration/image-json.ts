@@ -3,6 +3,7 @@ import { Type, type Static } from 'typebox';
 import { chainIds } from '../../layers/chain-id.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { lazyCheck } from '../../lib/lazy-check.ts';
+import { refuseManyLabels } from '../../records/labels.ts';
 import type { Image } from '../store.ts';
 import type { HistoryEntry, ImageConfig } from './image-config.ts';
 import type { ParsedSettings } from './parsed-settings.ts';
@@ -66,6 +67,13 @@ const checked = lazyCheck(ImageJson);
 
 type Parsed = Omit<Image, 'id' | 'parentId' | 'sizeBytes' | keyof ParsedSettings> &
   Readonly<{ settings: ParsedSettings }>;
+
+/** Reads the configuration of an image that arrives. Throws `invalid` for one that costs each event and list too much. */
+export function parseNewImage(json: unknown): Parsed {
+  const parsed = parseImage(json);
+  refuseManyLabels(parsed.labels, 'the image');
+  return parsed;
+}
 
 /** Reads an image's configuration, Docker's or OCI's. Throws `invalid` for anything else. */
 export function parseImage(json: unknown): Parsed {

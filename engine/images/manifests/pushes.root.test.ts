@@ -12,6 +12,8 @@ type Line = { status?: string; error?: string; aux?: Record<string, unknown> };
 
 const FROM = '127.0.0.1:5000';
 const TO = '127.0.0.1:5001';
+const INDEX = 'application/vnd.oci.image.index.v1+json';
+const MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
 const ARM = { os: 'linux', architecture: 'arm64' };
 
 suite('pushes of several platforms', { concurrency: false }, () => {
@@ -101,6 +103,42 @@ suite('pushes of several platforms', { concurrency: false }, () => {
     await pull(`${TO}/whole`, 'linux/arm64');
     const { body } = await engine.get<{ Architecture: string }>(`/images/${TO}/whole:1/json`);
     assert.equal(body.Architecture, 'arm64');
+  });
+
+  test('an index with small uncompressed layers is pushed whole', async () => {
+    const repository = `${FROM}/v2/small`;
+    const layers = ['one', 'two', 'three', 'four', 'five', 'six'].map((name) =>
+      new TarWriter().add({ name, content: name.repeat(1000) }).end(),
+    );
+    const blobs = [];
+    for (const layer of layers)
+      blobs.push(await registries.putBlob(repository, layer, 'application/vnd.oci.image.layer.v1.tar'));
+    const { architecture } = index.host;
+    const json = {
+      os: 'linux',
+      architecture,
+      config: {},
+      rootfs: { type: 'layers', diff_ids: blobs.map(({ digest }) => digest) },
+    };
+    const config = await registries.putBlob(
+      repository,
+      Buffer.from(JSON.stringify(json)),
+      'application/vnd.oci.image.config.v1+json',
+    );
+    const written = { schemaVersion: 2, mediaType: MANIFEST, config, layers: blobs };
+    const manifest = { ...(await registries.putManifest(repository, '', written, MANIFEST)), platform: index.host };
+    const list = { schemaVersion: 2, mediaType: INDEX, manifests: [manifest] };
+    const { digest } = await registries.putManifest(repository, '1', list, INDEX);
+    await pull(`${FROM}/small`);
+
+    const lines = await push(`${FROM}/small`, 'small');
+
+    assert.equal(lines.at(-1)?.error, undefined);
+    assert.equal((await pushedTo('small')).digest, digest);
+    for (const [at, { digest }] of blobs.entries()) {
+      const { body } = await registries.request('GET', `http://${TO}/v2/small/blobs/${digest}`);
+      assert.deepEqual(body, layers[at]);
+    }
   });
 
   test('an image without a manifest, and its platform', async () => {

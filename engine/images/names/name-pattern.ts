@@ -1,5 +1,5 @@
 import { EngineError } from '../../lib/errors.ts';
-import { parsePattern, type Pattern } from '../../lib/notations/pattern.ts';
+import { parsePatterns } from '../../lib/notations/pattern.ts';
 import { familiarName, familiarReference, type Reference } from './reference.ts';
 
 /**
@@ -8,24 +8,25 @@ import { familiarName, familiarReference, type Reference } from './reference.ts'
  */
 export function nameFilter(globs: readonly string[]): (reference: Reference) => boolean {
   if (globs.length === 0) return () => true;
-  const patterns = globs.map((glob) => globPattern(glob.replace(/^(?:index\.)?docker\.io\/(?:library\/)?/, '')));
+  const sources = globs.map((glob) => globSource(glob.replace(/^(?:index\.)?docker\.io\/(?:library\/)?/, '')));
+  const patterns = parsePatterns(sources);
+  // One of them may be no pattern: the globs have ranges of their own.
+  if (patterns.length < sources.length) throw syntaxError();
   return (reference) => {
     const names = [familiarName(reference.repository), familiarReference(reference)];
     return patterns.some((isLike) => names.some(isLike));
   };
 }
 
-function globPattern(glob: string): Pattern {
-  const source = glob.replaceAll(/\*+|\?|\[\^?[^\]]+\]|\\.|[^\w/]/g, (part) => {
+function globSource(glob: string): string {
+  const source = glob.replaceAll(/\*+|\?|\[\^?[^\]]+\]|\\.|[^\w/:@-]/g, (part) => {
     if (part.startsWith('*')) return '[^/]*';
     if (part === '?') return '[^/]';
     if (part.length > 1 && part.startsWith('[')) return part;
     if (part === '[' || part === '\\') throw syntaxError();
     return `\\${part.at(-1)!}`;
   });
-  const pattern = parsePattern(`^${source}$`);
-  if (pattern === undefined) throw syntaxError();
-  return pattern;
+  return `^${source}$`;
 }
 
 function syntaxError(): EngineError {

@@ -22,6 +22,7 @@ export async function pruneImages(engine: Needs, { filters, matches }: PruneFilt
     if (engine.images.isOtherPlatform(image.id)) continue; // it goes with the image that stands for its index
     if (!matches({ labels: image.labels ?? {}, createdAt: image.createdAt })) continue;
     for (const ref of removable(engine, image, isThorough)) {
+      if (slices.isOver) await slices.pause(); // an image may have thousands of names
       for (const removal of deletedUnlessUsed(engine, ref)) {
         pruned.removals.push(removal);
         if ('deleted' in removal) pruned.bytes += sizes.get(removal.deleted) ?? 0;

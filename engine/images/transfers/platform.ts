@@ -13,7 +13,7 @@ type Found = Readonly<{ manifest: ImageManifest | OldManifest; path: readonly Ma
 
 /** The manifest of a platform, by default this machine's; indexes may be nested, to a limit. */
 export async function manifestFor(
-  repository: Repository,
+  repository: Pick<Repository, 'manifest'>,
   manifest: Manifest,
   wanted: Wanted,
   above: readonly Manifest[] = [],

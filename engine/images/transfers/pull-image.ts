@@ -5,7 +5,7 @@ import { RegistryError } from '../../registry/errors.ts';
 import { isIndex, type Descriptor, type ImageManifest, type Manifest } from '../../registry/manifests.ts';
 import type { OldManifest } from '../../registry/old-manifest.ts';
 import type { Repository } from '../../registry/repository.ts';
-import { parseImage } from '../configuration/image-json.ts';
+import { parseNewImage } from '../configuration/image-json.ts';
 import { checkPlatform, HOST_PLATFORM, type Platform } from '../configuration/platform.ts';
 import { documentOf } from '../manifests/documents.ts';
 import { familiarReference, type Reference } from '../names/reference.ts';
@@ -145,8 +145,8 @@ async function undescribed(
   return { id: sha256(json), json, descriptors, diffIds };
 }
 
-function checkedImage(json: string): ReturnType<typeof parseImage> {
-  const image = parseImage(parseJson(json));
+function checkedImage(json: string): ReturnType<typeof parseNewImage> {
+  const image = parseNewImage(parseJson(json));
   if (image.os !== '' && image.os !== 'linux') throw new RegistryError('operating system is not supported');
   return image;
 }

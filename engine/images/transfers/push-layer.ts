@@ -1,7 +1,5 @@
-import { createWriteStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 
 import type { Engine } from '../../engine.ts';
 import { archiveSource } from '../../layers/archive-source.ts';
@@ -80,7 +78,8 @@ async function uploadedExactly(
   }
   await using arrivals = engine.blobs.arrivals();
   const path = join(arrivals.path, 'layer.tar');
-  await pipeline(engine.archives.read(source), createWriteStream(path));
+  // One piece at a time: its memory goes back to the thread with the question for the next.
+  await writeFile(path, engine.archives.read(source));
   await upload(engine, new GrowingFile(path, { digest, size }), options);
   return { digest, size, how: 'Pushed' };
 }

@@ -7,6 +7,8 @@ type Retry = Readonly<{
   /** Between attempts; with `maxDelayMs` it doubles each time, up to that. */
   delayMs: number;
   maxDelayMs?: number;
+  /** Ends the wait between attempts, with its reason. */
+  signal?: AbortSignal | undefined;
   /** Whether the same attempt may succeed later. */
   isTransient: (error: unknown) => boolean;
 }>;
@@ -16,7 +18,7 @@ type Retry = Readonly<{
  * last one after the time is over.
  */
 export async function retry<T>(
-  { clock, timeoutMs, delayMs, maxDelayMs = delayMs, isTransient }: Retry,
+  { clock, timeoutMs, delayMs, maxDelayMs = delayMs, signal, isTransient }: Retry,
   attempt: (leftMs: number) => Promise<T> | T,
 ): Promise<T> {
   const until = performance.now() + timeoutMs;
@@ -26,6 +28,7 @@ export async function retry<T>(
     } catch (error) {
       if (!isTransient(error) || performance.now() > until) throw error;
     }
-    await sleep(clock, nextMs);
+    await sleep(clock, nextMs, signal);
+    signal?.throwIfAborted();
   }
 }

@@ -34,6 +34,17 @@ export async function runInSlices<T>(work: Iterator<unknown, T>, signal?: AbortS
   }
 }
 
+/** Filters a list in slices: a client's filter may cost much for each entry. */
+export async function filterInSlices<T>(list: readonly T[], matches: (entry: T) => boolean): Promise<T[]> {
+  const slices = new Slices();
+  const found: T[] = [];
+  for (const entry of list) {
+    if (matches(entry)) found.push(entry);
+    if (slices.isOver) await slices.pause();
+  }
+  return found;
+}
+
 /** Runs such work without a pause, where it is short or the thread is its own. */
 export function runAtOnce<T>(work: Iterator<unknown, T>): T {
   for (;;) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { parsePattern } from './pattern.ts';
+import { parsePattern, parsePatterns } from './pattern.ts';
 
 const cases: [pattern: string, text: string, expected: boolean][] = [
   ['eb', 'web-1', true],
@@ -10,6 +10,11 @@ const cases: [pattern: string, text: string, expected: boolean][] = [
   ['(?i)WEB', 'web-1', true],
   ['\\d\\z', 'web-1', true],
   ['', 'web', true],
+  ['^web-1$', 'web-1', true],
+  ['^eb', 'web-1', false],
+  ['b-1$', 'web-1', true],
+  ['^$', 'web-1', false],
+  ['a$b', 'a$b', false],
 ];
 for (const [pattern, text, expected] of cases) {
   test(`${text} is ${expected ? '' : 'not '}like ${pattern}`, () => {
@@ -47,6 +52,14 @@ for (const written of costly) {
   });
 }
 
-test('a text of more than 4,096 characters is like none', () => {
-  assert.equal(parsePattern('a')?.('a'.repeat(4097)), false);
+test('a text of more than 4,096 characters is like plain text alone', () => {
+  assert.equal(parsePattern('a')?.('a'.repeat(4097)), true);
+  assert.equal(parsePattern('a+')?.('a'.repeat(4097)), false);
+});
+
+test('patterns that are too large together are refused, plain names are not counted', () => {
+  const names = Array.from({ length: 5000 }, (_, at) => `^/web-${at}$`);
+
+  assert.equal(parsePatterns([...names, '(', 'a|b']).length, 5001);
+  assert.throws(() => parsePatterns(names.map((name) => `${name}|x`)), { kind: 'invalid' });
 });

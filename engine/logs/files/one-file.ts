@@ -68,7 +68,11 @@ export class LogFile implements Disposable {
     await this.ready();
     readers += 1;
     try {
-      for (let data: Buffer | undefined = this.#rest; data !== undefined; data = await this.#read(limit)) {
+      for (
+        let data: Buffer | undefined = this.#rest;
+        data !== undefined;
+        data = await this.#read(limit, lines.chunkBytes)
+      ) {
         const { rest, frames } = lines.decode(data, 0);
         // A copy, and the chunk itself is dropped: a client that does not read keeps its frames alone.
         this.#rest = rest === data.length ? NOTHING : joinApart([data.subarray(rest)]);
@@ -82,10 +86,10 @@ export class LogFile implements Disposable {
   }
 
   /** The rest and the bytes that follow it; undefined at the end of the file, or at the limit. */
-  async #read(limit: number): Promise<Buffer | undefined> {
+  async #read(limit: number, chunkBytes: number): Promise<Buffer | undefined> {
     if (limit === Infinity) this.#restartWhenTruncated();
     const share = Math.max(MIN_CHUNK_BYTES, Math.trunc(MAX_BYTES_OF_READERS / readers));
-    const wanted = Math.min(CHUNK_BYTES, share, limit - this.#position);
+    const wanted = Math.min(CHUNK_BYTES, chunkBytes, share, limit - this.#position);
     if (wanted <= 0) return undefined;
     const chunk = Buffer.allocUnsafeSlow(this.#rest.length + Math.min(wanted, this.#expected()));
     this.#rest.copy(chunk);

@@ -1,6 +1,6 @@
 import type { SecureContextOptions } from 'node:tls';
 
-import { EnvHttpProxyAgent, request } from 'undici';
+import type { EnvHttpProxyAgent } from 'undici';
 
 import { parseBoundedJson } from '../../lib/bounded-json.ts';
 import { readWhole } from '../../lib/bytes/read-whole.ts';
@@ -22,24 +22,28 @@ type Question = Readonly<{
 
 /** Requests to one receiver, one at a time, also through the proxy that the daemon's environment names. */
 export class HttpReceiver implements Disposable {
-  readonly #agent: EnvHttpProxyAgent;
+  readonly #security: Security;
+  #agent: EnvHttpProxyAgent | undefined;
   readonly #ended = new AbortController();
   readonly #timeoutMs: number;
 
   constructor(security: Security = {}, timeoutMs = ANSWER_TIMEOUT_MS) {
-    this.#agent = new EnvHttpProxyAgent({ connect: security, requestTls: security });
+    this.#security = security;
     this.#timeoutMs = timeoutMs;
   }
 
   /** The text of an answer of more than 64 KB is left out: its status is what counts. Throws for a receiver that is silent or slow. */
   async ask({ url, ...options }: Question): Promise<HttpAnswer> {
     const { host } = new URL(url);
+    const undici = await import('undici'); // takes 12 MB, which most daemons never need
+    this.#ended.signal.throwIfAborted(); // otherwise nothing would end the agent
+    this.#agent ??= new undici.EnvHttpProxyAgent({ connect: this.#security, requestTls: this.#security });
     const late = new AbortController();
     using _timer = systemClock.after(this.#timeoutMs, () => {
       late.abort(new Error(`${host} has not answered within ${this.#timeoutMs / 1000} s`));
     });
     const signal = AbortSignal.any([this.#ended.signal, late.signal]);
-    const { statusCode, body } = await request(url, { ...options, dispatcher: this.#agent, signal });
+    const { statusCode, body } = await undici.request(url, { ...options, dispatcher: this.#agent, signal });
     const read = await readWhole(body, MAX_ANSWER_BYTES);
     if (read !== undefined) return { status: statusCode, text: read.toString() };
     body.on('error', () => undefined).destroy();
@@ -48,7 +52,7 @@ export class HttpReceiver implements Disposable {
 
   [Symbol.dispose](): void {
     this.#ended.abort();
-    this.#agent.destroy().catch(() => undefined);
+    this.#agent?.destroy().catch(() => undefined);
   }
 }
 

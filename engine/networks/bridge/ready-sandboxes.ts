@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync } from 'node:fs';
 
-import { newNetns, withNetns } from '../../host/namespaces.ts';
+import { withNetns } from '../../host/namespaces.ts';
 import { disableIPv6, ignoreRouters } from '../../host/network/link-settings.ts';
 import { changeLink, createVeth, getLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
+import { newContainerNetns } from '../../host/users/mapped-netns.ts';
 import type { Background } from '../../lib/concurrency/background.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { addDnsRules } from '../dns/rules.ts';
@@ -113,7 +114,7 @@ export function distrustPair(port: string, inside: { name: string; netns: number
 
 function makeSandbox({ route, bridge, mtu }: BridgePort): Sandbox {
   let inside: Netlink | undefined;
-  const netns = newNetns(() => {
+  const netns = newContainerNetns(() => {
     prepareNetns();
     if (bridge === undefined) addDnsRules(); // of user networks
     inside = new Netlink();

@@ -31,6 +31,8 @@ export type NewEndpoint = WantedPlace &
     containerName: string;
     /** Whether it is made for a start, not for a container that runs. */
     startsContainer: boolean;
+    /** Process whose user namespace owns a new namespace. Default: one of its own, where users are mapped. */
+    usersOf?: number | undefined;
   }>;
 
 /** An endpoint that was made. */

@@ -13,7 +13,7 @@ export const hostDriver: NetworkDriver = {
 /** A namespace with only loopback. */
 export const nullDriver: NetworkDriver = {
   name: 'null',
-  join: () => ({ netns: loopbackNetns(), place: NO_PLACE }),
+  join: (_network, { usersOf }) => ({ netns: loopbackNetns(usersOf), place: NO_PLACE }),
   leave: () => undefined,
   options: () => ({}),
 };

@@ -1,24 +1,28 @@
 import { writeFileSync } from 'node:fs';
 
-import { newNetns } from '../../host/namespaces.ts';
 import { ignoreRouters } from '../../host/network/link-settings.ts';
 import { changeLink } from '../../host/network/links.ts';
 import { Netlink } from '../../host/network/netlink.ts';
+import { isRootless } from '../../host/rootless.ts';
+import { newContainerNetns } from '../../host/users/mapped-netns.ts';
 import { hasCode } from '../../lib/errors.ts';
 import { addDnsRules } from '../dns/rules.ts';
 
-/** A namespace with only loopback, for the network `none` and for containers without a network. */
-export function loopbackNetns(): number {
-  return newNetns(() => {
+/**
+ * A namespace with only loopback, for the network `none` and for containers without a network. `usersOf`: a process whose
+ * user namespace owns it.
+ */
+export function loopbackNetns(usersOf?: number): number {
+  return newContainerNetns(() => {
     prepareNetns();
     using route = new Netlink();
     route.apply(changeLink(LOOPBACK, { up: true }));
-  });
+  }, usersOf);
 }
 
 /** A namespace for user networks: with the way to their names. */
 export function userNetns(): number {
-  return newNetns(() => {
+  return newContainerNetns(() => {
     prepareNetns();
     addDnsRules();
     using route = new Netlink();
@@ -35,7 +39,8 @@ const SYSCTLS = {
   'ipv6/conf/all/disable_ipv6': '1',
   'ipv4/conf/all/accept_redirects': '0', // else a link accepts them whatever its own setting is
   'ipv4/ip_unprivileged_port_start': '0',
-  'ipv4/ping_group_range': '0 2147483647',
+  // A user's namespace has fewer groups, and the kernel refuses those that it lacks.
+  'ipv4/ping_group_range': `0 ${isRootless ? 65_535 : 2_147_483_647}`,
 } as const;
 
 /** Sets up a new namespace; this thread is in it. */

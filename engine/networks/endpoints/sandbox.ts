@@ -47,6 +47,8 @@ export type SandboxRequest = PortRequest &
     ip?: string;
     /** Default: one in the network of the mode. The first becomes `eth0`. */
     endpoints?: readonly WantedEndpoint[];
+    /** Process whose user namespace is to own the network namespace. Default: one of its own, where users are mapped. */
+    usersOf?: number | undefined;
   }>;
 
 /**
@@ -71,7 +73,7 @@ export async function openSandbox(engine: NetworkNeeds, request: SandboxRequest)
   for (const { network } of entries) uses.use(engine.networks.uses.join(network));
   for (const { network, driver } of entries) await driver.prepare?.(network);
   closeSandbox(engine, containerId);
-  if (entries.length === 0) return { netns: loopbackNetns(), endpoints: [] };
+  if (entries.length === 0) return { netns: loopbackNetns(request.usersOf), endpoints: [] };
   const sandbox = await joinAll(engine, entries, request);
   attached.move();
   measured();
@@ -141,7 +143,9 @@ async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request:
   const names = { sandboxId: newId(), containerId };
   using making = new DisposableStack();
   await using undo = new AsyncDisposableStack();
-  let netns: number | undefined;
+  const shared = netnsOfUsers(entries, request);
+  if (shared !== undefined) undo.defer(() => closeSync(shared));
+  let netns = shared;
   const endpoints: Endpoint[] = [];
   for (const [position, entry] of entries.entries()) {
     const id = newId();
@@ -149,7 +153,7 @@ async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request:
     undo.defer(async () => await networks.cleanups.flushSoon(id));
     const joining = join(
       newEndpoint(entry, id, { ...request, startsContainer: true }),
-      position === 0 ? 'first' : netns,
+      position === 0 && shared === undefined ? 'first' : netns,
     );
     const joined = joining instanceof Promise ? await joining : joining;
     undo.defer(async () => await entry.driver.leave(entry.network, { id, ...joined.place }));
@@ -161,7 +165,8 @@ async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request:
     endpoints.push({ ...names, id, networkId, networkName, ...place });
   }
   const gateway = gatewayEndpoint(networks, endpoints);
-  if (netns !== undefined && endpoints.length > 1) settleRoutes(networks, netns, endpoints);
+  const isJoined = shared !== undefined || endpoints.length > 1;
+  if (netns !== undefined && isJoined) settleRoutes(networks, netns, endpoints);
   const publishing = gateway === undefined ? [] : publishAt(engine, gateway, request);
   const ports = publishing instanceof Promise ? await publishing : publishing;
   if (gateway !== undefined && ports.length > 0) {
@@ -172,7 +177,8 @@ async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request:
   }
   const complete = endpoints.map((endpoint) => (endpoint === gateway ? { ...endpoint, ports } : endpoint));
   // Sandboxes of the default bridge's stock have none.
-  if (netns !== undefined && entries.slice(1).some(({ network }) => network.custom !== undefined)) addDnsRulesIn(netns);
+  const joined = shared === undefined ? entries.slice(1) : entries;
+  if (netns !== undefined && joined.some(({ network }) => network.custom !== undefined)) addDnsRulesIn(netns);
   for (const endpoint of complete) {
     networks.store.insertEndpoint(endpoint);
     networks.cleanups.forget(endpoint.id);
@@ -180,6 +186,11 @@ async function joinAll(engine: NetworkNeeds, entries: readonly Entry[], request:
   undo.move();
   for (const { network, isWayOut } of entries) if (isWayOut !== true) tell(engine, 'connect', network, containerId);
   return { netns, endpoints: complete };
+}
+
+/** A namespace to join for all endpoints, if another container's user namespace is to own it. */
+function netnsOfUsers([first]: readonly Entry[], { usersOf }: SandboxRequest): number | undefined {
+  return usersOf === undefined || first?.driver.joinInto === undefined ? undefined : loopbackNetns(usersOf);
 }
 
 /** In dockerd's words. */
@@ -211,10 +222,11 @@ function within(place: Place): Joined {
 export function newEndpoint(
   entry: Entry,
   id: string,
-  { containerName, portBindings, publishAll, exposed, startsContainer }: PortRequest & { startsContainer: boolean },
+  request: PortRequest & Pick<SandboxRequest, 'usersOf'> & { startsContainer: boolean },
 ): Entry & { wanted: NewEndpoint } {
+  const { containerName, portBindings, publishAll, exposed, startsContainer, usersOf } = request;
   const ports = wantedPorts(portBindings, publishAll, exposed);
-  return { ...entry, wanted: { ...entry.wanted, id, containerName, exposed, ports, startsContainer } };
+  return { ...entry, wanted: { ...entry.wanted, id, containerName, exposed, ports, startsContainer, usersOf } };
 }
 
 /** The error for networks that do not go with others, in dockerd's words. */

@@ -3,6 +3,7 @@ import { posix } from 'node:path';
 
 import { CGROUP_ROOT, detectCgroups } from '../../host/cgroups/cgroups.ts';
 import { flagsOfMount } from '../../host/mounts/mount-flags.ts';
+import { isRootless } from '../../host/rootless.ts';
 import type { DescribedMount, SpecDescription } from '../description.ts';
 import { INIT_PATH } from '../init-program.ts';
 import { tmpfsOptions } from './tmpfs-options.ts';
@@ -16,6 +17,8 @@ export type OciMount = {
   visibleAt?: string;
 };
 
+const LIMITED = ['nosuid', 'noexec', 'nodev'];
+
 const kernel = (destination: string, type: string, ...options: string[]): OciMount => ({
   destination,
   type,
@@ -25,12 +28,25 @@ const kernel = (destination: string, type: string, ...options: string[]): OciMou
 
 /** All mounts, in no order; `init` is the engine's program for the first process. */
 export function ociMounts(
-  { root, privileged, writableCgroups, shm, files, mounts, deviceMounts, tmpfs: further }: SpecDescription,
+  {
+    root,
+    namespaces,
+    privileged,
+    devices,
+    writableCgroups,
+    shm,
+    files,
+    mounts,
+    deviceMounts,
+    tmpfs: further,
+    users,
+  }: SpecDescription,
   init: string | undefined,
 ): OciMount[] {
   const writable = privileged ? 'rw' : 'ro';
   const list: OciMount[] = [
-    kernel('/proc', 'proc'),
+    // Users can mount no procfs of the host's processes, but show the one that is there.
+    isRootless && namespaces.pid === 'host' ? bind('/proc', '/proc', ['rbind', ...LIMITED]) : kernel('/proc', 'proc'),
     {
       destination: '/dev',
       type: 'tmpfs',
@@ -44,8 +60,8 @@ export function ociMounts(
       options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620', 'gid=5'],
     },
     kernel('/sys', 'sysfs', writable),
-    kernel('/sys/fs/cgroup', 'cgroup', writableCgroups ? 'rw' : writable),
-    kernel('/dev/mqueue', 'mqueue'),
+    ...(isRootless ? [] : [kernel('/sys/fs/cgroup', 'cgroup', writableCgroups ? 'rw' : writable)]),
+    ...(isRootless && namespaces.ipc === 'host' ? [] : [kernel('/dev/mqueue', 'mqueue')]),
   ];
   // A mount resets options that are not repeated. A container's memory needs them; the host's keeps its own.
   if (shm !== undefined && 'path' in shm) {
@@ -66,6 +82,9 @@ export function ociMounts(
     const words = isBind && !options.some((word) => /^r?bind$/.test(word)) ? ['rbind', ...options] : options;
     list.push({ destination: containerPath, type: isBind ? 'bind' : type, source: hostPath, options: words });
   }
+  // Users, and root of a map, make no nodes of devices, and show those that are there.
+  if (isRootless || users !== undefined)
+    for (const { path, inContainer } of devices) list.push(bind(inContainer, path, ['rw']));
   for (const mount of mounts) list.push(userMount(mount));
   // Over a borrowed volume, as in dockerd.
   for (const [destination, options] of Object.entries(further)) {
@@ -77,11 +96,12 @@ export function ociMounts(
 
 /**
  * Version 1 of cgroups lies on a tmpfs, which both runtimes leave writable. It is made read-only after all mounts on
- * it; the client's own mount there, and that of a privileged container, are as requested.
+ * it; the client's own mount there, and that of a privileged container, are as requested. In a user namespace crun would
+ * bind the machine's own folder over it instead; there only the hierarchies are read-only, as with dockerd.
  */
-export function readOnlyCgroups(mounts: readonly OciMount[]): OciMount[] {
+export function readOnlyCgroups(mounts: readonly OciMount[], hasUsers: boolean): OciMount[] {
   const isOurs = mounts.some(({ type, options }) => type === 'cgroup' && options.includes('ro'));
-  if (!isOurs || detectCgroups().version !== 1) return [];
+  if (!isOurs || hasUsers || detectCgroups().version !== 1) return [];
   const options = ['bind', 'remount', 'ro', 'nosuid', 'noexec', 'nodev'];
   return [{ destination: CGROUP_ROOT, type: 'bind', source: CGROUP_ROOT, options }];
 }

@@ -1,3 +1,5 @@
+import { dirname } from 'node:path';
+
 import { overlayFolders } from '../../host/mounts/mount.ts';
 import { append } from '../../lib/append.ts';
 
@@ -11,7 +13,17 @@ export type ShimPlace = Readonly<{
   /** Topmost first, as those of the root. */
   imageLayers?: readonly string[] | undefined;
   subpath?: string | undefined;
+  /** Its owners are ids of the container, and the container has a map. */
+  isMapped?: boolean;
   target: string;
+}>;
+
+/** The map of a container with a user namespace of its own. */
+export type ShimMap = Readonly<{
+  /** Root of the container, on the host. */
+  root: Readonly<{ uid: number; gid: number }>;
+  /** A process whose user namespace is shared. Default: that of the network namespace. */
+  ofPid?: number | undefined;
 }>;
 
 /** The log file for the output. Without `maxBytes`, or with 0, the file is never rotated. */
@@ -46,6 +58,8 @@ export type ShimOptions = Readonly<{
         filesTarget?: string;
       }>
     | Readonly<{ kind: 'exec'; container: string; oomScoreAdj?: number }>;
+  /** The container has a user namespace: `/proc/<pid>/fd/5` in its shim. */
+  map?: ShimMap | undefined;
   tty: boolean;
   openStdin: boolean;
   stdinOnce: boolean;
@@ -68,6 +82,7 @@ export function shimArguments(options: ShimOptions): string[] {
   if (mode.kind === 'exec') list.push('--exec', mode.container);
   if (mode.kind === 'exec' && mode.oomScoreAdj !== undefined) list.push('--exec-oom-score', String(mode.oomScoreAdj));
   if (mode.kind === 'container' && mode.rootfs !== undefined) append(list, rootFsArguments(mode.rootfs));
+  if (options.map !== undefined) append(list, mapArguments(options.map, mode));
   if (mode.kind === 'container') append(list, (mode.places ?? []).flatMap(placeArguments));
   if (mode.kind === 'container' && mode.memory !== undefined) {
     list.push('--memory-of', String(mode.memory.ofPid), '--memory-target', mode.memory.target);
@@ -89,12 +104,21 @@ function rootFsArguments({ base, lower, upper, work, target }: RootFs): string[]
   return ['--rootfs-base', base, '--rootfs-options', options, '--rootfs-target', target];
 }
 
-function placeArguments({ source, imageLayers, subpath, target }: ShimPlace): string[] {
+function mapArguments({ root, ofPid }: ShimMap, mode: ShimOptions['mode']): string[] {
+  const list = ['--mapped-root', `${root.uid}:${root.gid}`];
+  if (mode.kind === 'exec') return list;
+  if (ofPid !== undefined) list.push('--userns-of', String(ofPid));
+  if (mode.rootfs !== undefined) list.push('--mapped', mode.rootfs.base, '--mapped', dirname(mode.rootfs.upper));
+  return list;
+}
+
+function placeArguments({ source, imageLayers, subpath, target, isMapped = false }: ShimPlace): string[] {
   return [
     ...['--place-source', source],
     ...(imageLayers === undefined ? [] : ['--place-overlay', overlayFolders({ lower: imageLayers })]),
     ...(subpath === undefined ? [] : ['--place-subpath', subpath]),
     ...['--place-target', target],
+    ...(isMapped ? ['--place-mapped'] : []),
   ];
 }
 

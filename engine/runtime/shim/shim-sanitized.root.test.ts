@@ -23,6 +23,7 @@ test("the shim's tests pass under the address and undefined-behaviour sanitizers
     encoding: 'utf8',
     env: {
       PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       GANTRY_SHIM: SANITIZED,
       GANTRY_RUNTIME_KILLS: '20',
       ASAN_OPTIONS: `log_path=${reports}/address`,

@@ -7,6 +7,7 @@ import { isAlive } from '../../containers/state.ts';
 import type { ContainerStore } from '../../containers/store.ts';
 import type { Engine } from '../../engine.ts';
 import { filesystemOf } from '../../host/files/statfs.ts';
+import { isRootless } from '../../host/rootless.ts';
 import { parseGenericResources } from '../../lib/notations/generic-resources.ts';
 import { proxySettings, shownProxy } from '../../lib/proxies.ts';
 import { LOG_DRIVERS } from '../../logs/drivers.ts';
@@ -18,7 +19,7 @@ import { warningsOf } from './warnings.ts';
 
 export type InfoNeeds = Pick<
   Engine,
-  'clock' | 'config' | 'containers' | 'events' | 'images' | 'runtimes' | 'daemonId' | 'volumeDrivers'
+  'clock' | 'config' | 'containers' | 'events' | 'idMap' | 'images' | 'runtimes' | 'daemonId' | 'volumeDrivers'
 >;
 
 const GO_ARCHITECTURES: ReadonlyMap<string, string> = new Map(Object.entries({ x64: 'amd64', arm64: 'arm64' }));
@@ -48,7 +49,7 @@ export function versionOf({ config }: Pick<InfoNeeds, 'config'>): Version {
 export function infoOf(engine: InfoNeeds): Omit<Info, 'Swarm' | 'DiscoveredDevices'> {
   const { config, runtimes } = engine;
   const proxies = proxySettings();
-  const machine = machineInfo();
+  const machine = machineInfo({ mapsUsers: engine.idMap !== undefined });
   const warnings = warningsOf(machine, config);
   const pools = config.defaultAddressPools.map(poolOf);
   return {
@@ -92,7 +93,8 @@ export function infoOf(engine: InfoNeeds): Omit<Info, 'Swarm' | 'DiscoveredDevic
     Runtimes: Object.fromEntries(runtimes.all().map(({ name, settings }) => [name, runtimeOf(settings)])),
     DefaultRuntime: runtimes.defaultName,
     LiveRestoreEnabled: config.liveRestore,
-    CgroupDriver: config.cgroupDriver,
+    CgroupDriver: isRootless ? 'none' : config.cgroupDriver,
+    InitBinary: 'docker-init',
   };
 }
 
@@ -123,7 +125,6 @@ const NOT_HERE = {
   ClusterStore: '',
   ClusterAdvertise: '',
   Isolation: '',
-  InitBinary: '',
   ContainerdCommit: { ID: '', Expected: '' },
   RuncCommit: { ID: '', Expected: '' },
   InitCommit: { ID: '', Expected: '' },

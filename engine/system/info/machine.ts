@@ -3,6 +3,7 @@ import { arch, cpus, hostname, release, totalmem } from 'node:os';
 
 import { detectCgroups, type Cgroups } from '../../host/cgroups/cgroups.ts';
 import { limitSupport } from '../../host/cgroups/limit-support.ts';
+import { isRootless } from '../../host/rootless.ts';
 import { hasCode } from '../../lib/errors.ts';
 import { confinesByAppArmor } from '../../oci/security/apparmor.ts';
 import type { Info } from '../schema.ts';
@@ -10,9 +11,9 @@ import type { Info } from '../schema.ts';
 const ARCHITECTURES: ReadonlyMap<string, string> = new Map(Object.entries({ x64: 'x86_64', arm64: 'aarch64' }));
 
 /** The part of GET /info that says what the machine and its kernel offer. */
-export function machineInfo() {
+export function machineInfo({ mapsUsers }: { mapsUsers: boolean }) {
   return {
-    ...cgroupInfo(),
+    ...cgroupInfo(mapsUsers),
     IPv4Forwarding: isOn('/proc/sys/net/ipv4/ip_forward'),
     BridgeNfIptables: isOn('/proc/sys/net/bridge/bridge-nf-call-iptables'),
     BridgeNfIp6tables: isOn('/proc/sys/net/bridge/bridge-nf-call-ip6tables'),
@@ -27,7 +28,7 @@ export function machineInfo() {
   } satisfies Partial<Info>;
 }
 
-function cgroupInfo() {
+function cgroupInfo(mapsUsers: boolean) {
   const cgroups = detectCgroups();
   const support = limitSupport(cgroups);
   return {
@@ -42,13 +43,14 @@ function cgroupInfo() {
     CPUSet: support.cpuset,
     PidsLimit: support.pids,
     OomKillDisable: support.oomKillDisable,
-    SecurityOptions: securityOptions(cgroups),
+    SecurityOptions: securityOptions(cgroups, mapsUsers),
   } satisfies Partial<Info>;
 }
 
-function securityOptions({ version }: Cgroups): string[] {
+function securityOptions({ version }: Cgroups, mapsUsers: boolean): string[] {
   const names = [...(confinesByAppArmor() ? ['apparmor'] : []), 'seccomp,profile=default'];
-  return [...names, ...(version === 2 ? ['cgroupns'] : [])].map((name) => `name=${name}`);
+  const modes = [...(mapsUsers ? ['userns'] : []), ...(version === 2 ? ['cgroupns'] : [])];
+  return [...names, ...modes, ...(isRootless ? ['rootless'] : [])].map((name) => `name=${name}`);
 }
 
 function isOn(path: string): boolean {

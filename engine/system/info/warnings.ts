@@ -1,5 +1,6 @@
 import type { Config } from '../../config/daemon-config.ts';
 import { isLoopback, parseHost } from '../../config/hosts.ts';
+import { isRootless } from '../../host/rootless.ts';
 import type { Info } from '../schema.ts';
 
 type Machine = Pick<
@@ -21,8 +22,10 @@ export function warningsOf(machine: Machine, config: Pick<Config, 'hosts' | 'tls
     [machine.IPv4Forwarding, 'IPv4 forwarding is disabled'],
   ];
   const missing = rows.filter(([isFine]) => !isFine).map(([, warning]) => `WARNING: ${warning}`);
-  return [...openHosts(config), ...missing];
+  return [...openHosts(config), ...(isRootless ? [NO_CGROUPS] : []), ...missing];
 }
+
+const NO_CGROUPS = 'WARNING: Running in rootless-mode without cgroups: no limits, no usage, no pause';
 
 function openHosts({ hosts, tls, tlsverify }: Pick<Config, 'hosts' | 'tls' | 'tlsverify'>): string[] {
   return hosts.flatMap((text) => {

@@ -3,8 +3,10 @@ import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { lockHolder } from '../../../host/files/lock-holder.ts';
+import { isRootless } from '../../../host/rootless.ts';
 import type { Background } from '../../../lib/concurrency/background.ts';
 import { EngineError, hasCode } from '../../../lib/errors.ts';
+import { isSix } from '../../../lib/notations/ip-address.ts';
 import type { Place } from '../../endpoints/endpoint.ts';
 import { ANY_SIX, isOnHost, LOOPBACK_SIX, type PublishedPort } from '../../endpoints/ports.ts';
 
@@ -61,10 +63,10 @@ export class LoopbackProxies {
   }
 
   #spawn(path: string, place: Place, ports: readonly ProxiedPort[]): void {
-    const words = ports.flatMap(({ port: { protocol, containerPort } }, index) => [
+    const words = ports.flatMap(({ port: { protocol, containerPort, hostIp } }, index) => [
       protocol,
       String(FIRST_FD + index),
-      place.ipv6?.ipAddress ?? place.ipAddress,
+      targetOf(place, hostIp),
       String(containerPort),
     ]);
     const stdio = ['ignore' as const, 'ignore' as const, 'ignore' as const, ...ports.map(({ fd }) => fd)];
@@ -98,13 +100,24 @@ export class LoopbackProxies {
   }
 
   #pathOf({ protocol, hostIp, hostPort }: PublishedPort): string {
-    return join(this.#folder, `${protocol}-${hostIp === ANY_SIX ? 'any' : 'loopback'}-${hostPort}`);
+    const address = isSix(hostIp) ? (hostIp === ANY_SIX ? 'any' : 'loopback') : hostIp;
+    return join(this.#folder, `${protocol}-${address}-${hostPort}`);
   }
 }
 
-/** The ports that a proxy has to serve: `::` is also the loopback. */
+/** That of the port's family, if the container has it. */
+function targetOf({ ipAddress, ipv6 }: Place, hostIp: string): string {
+  return isSix(hostIp) || ipAddress === '' ? (ipv6?.ipAddress ?? ipAddress) : ipAddress;
+}
+
+/**
+ * The ports that a proxy has to serve: `::` is also the loopback. In a user's own network namespace there are no packets
+ * from outside that rules could lead, so all of them.
+ */
 export function selectProxied(ports: readonly PublishedPort[]): PublishedPort[] {
-  return ports.filter((port) => isOnHost(port) && (port.hostIp === ANY_SIX || port.hostIp === LOOPBACK_SIX));
+  return ports.filter(
+    (port) => isOnHost(port) && (isRootless || port.hostIp === ANY_SIX || port.hostIp === LOOPBACK_SIX),
+  );
 }
 
 /** Kills a process and waits until it is gone: its ports may be published again at once. */
@@ -112,7 +125,8 @@ function endProcess(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch (error) {
-    if (hasCode(error, 'ESRCH')) return;
+    // Refused: it is of a user's earlier namespaces, whose keeper was killed.
+    if (hasCode(error, 'ESRCH') || hasCode(error, 'EPERM')) return;
     throw error;
   }
   const pause = new Int32Array(new SharedArrayBuffer(4));

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { SystemError } from '../../../host/libc.ts';
 import { reservePort, type ReservedPort } from '../../../host/network/sockets.ts';
+import { isRootless } from '../../../host/rootless.ts';
 import { EngineError } from '../../../lib/errors.ts';
 import { isSix } from '../../../lib/notations/ip-address.ts';
 import type { PublishedPort, WantedPort } from '../../endpoints/ports.ts';
@@ -117,9 +118,15 @@ export class PortReservations implements Disposable {
     } catch (error) {
       if (!(error instanceof SystemError) || BIND_REFUSALS.get(error.code) === undefined) throw error;
       const verb = `listen ${protocol}${isSix(hostIp) ? 6 : 4}`;
-      return `Error starting userland proxy: ${verb} ${at}: bind: ${BIND_REFUSALS.get(error.code)}`;
+      return `Error starting userland proxy: ${verb} ${at}: bind: ${BIND_REFUSALS.get(error.code)}${hintOf(error)}`;
     }
   }
+}
+
+/** The words of dockerd's rootless mode tell what to do. */
+function hintOf({ code }: SystemError): string {
+  if (!isRootless || code !== 'EACCES') return '';
+  return '; as root, sysctl net.ipv4.ip_unprivileged_port_start=0 lets users open ports below 1024';
 }
 
 function keyOf({ protocol, hostIp, hostPort }: PublishedPort): string {
