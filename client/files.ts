@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-import type { Changes } from '@gantry/engine/containers/schema.ts';
+import type { Changes, FileList } from '@gantry/engine/containers/schema.ts';
 
 import { ApiError, type Connection } from './connection.ts';
 
@@ -36,6 +36,21 @@ export async function putArchive(
 /** GET /containers/{ref}/changes. */
 export async function changes(engine: Connection, ref: string): Promise<NonNullable<Changes>> {
   return (await engine.call<Changes>('GET', `/containers/${encodeURIComponent(ref)}/changes`)) ?? [];
+}
+
+/** GET /containers/{ref}/files: the entries of a folder. */
+export async function listFiles(engine: Connection, ref: string, path: string): Promise<FileList> {
+  return await engine.call('GET', `/containers/${encodeURIComponent(ref)}/files`, { query: { path } });
+}
+
+/** GET /volumes/{name}/files: the entries of a folder. */
+export async function listVolumeFiles(engine: Connection, name: string, path: string): Promise<FileList> {
+  return await engine.call('GET', `/volumes/${encodeURIComponent(name)}/files`, { query: { path } });
+}
+
+/** GET /volumes/{name}/archive. */
+export async function getVolumeArchive(engine: Connection, name: string, path: string): Promise<Readable> {
+  return await engine.stream('GET', `/volumes/${encodeURIComponent(name)}/archive`, { query: { path } });
 }
 
 /** GET /containers/{ref}/export. */

@@ -5,7 +5,7 @@ export type Target =
   | { kind: 'unix'; socketPath: string }
   | { kind: 'tcp'; host: string; port: number; tls?: { ca?: Buffer; cert?: Buffer; key?: Buffer; verify: boolean } };
 
-/** The default address of `gantry daemon`. */
+/** The default address of root's `gantry daemon`. */
 export const DEFAULT_HOST = 'unix:///run/gantry/gantry.sock';
 
 const MAX_PORT = 65_535;
@@ -37,10 +37,26 @@ export function addressOf(host: string | undefined, environment: Environment): s
   const found = given.find((each) => each !== undefined && each !== '');
   if (found !== undefined) return found;
   const context = contextName(environment);
-  if (context === undefined) return DEFAULT_HOST;
+  if (context === undefined) return ownHost(environment) ?? DEFAULT_HOST;
   const endpoint = contextEndpoint(environment);
   if (endpoint === undefined) throw new Error(`docker has no context "${context}": see docker context ls`);
   return endpoint.host;
+}
+
+/**
+ * The address of this user's own engine, if there is one. Anybody may make a folder in /tmp: only the user's own counts.
+ */
+function ownHost({ XDG_RUNTIME_DIR: folder = '' }: Environment): string | undefined {
+  const uid = process.getuid?.() ?? 0;
+  if (uid === 0) return undefined;
+  const { lstatSync } = process.getBuiltinModule('node:fs');
+  const own = folder === '' ? [`/run/user/${uid}/gantry`, `/tmp/gantry-${uid}`] : [`${folder}/gantry`];
+  const isOwn = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.uid === uid;
+  const socket = own
+    .filter(isOwn)
+    .map((path) => `${path}/gantry.sock`)
+    .find(isOwn);
+  return socket === undefined ? undefined : `unix://${socket}`;
 }
 
 function certificates(environment: Environment): { ca: Buffer; cert: Buffer; key: Buffer; verify: boolean } {

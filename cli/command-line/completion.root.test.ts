@@ -96,7 +96,7 @@ class Terminal implements AsyncDisposable {
       const screen = (await this.#tmux('capture-pane', '-p')).trim();
       if (isSo(screen)) return;
       assert.ok(Date.now() < deadline, `on the screen:\n${screen}`);
-      await setTimeout(20);
+      await setTimeout(100); // each look starts a program
     }
   }
 
