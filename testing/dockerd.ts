@@ -1,6 +1,6 @@
 import { execFile, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -53,6 +53,8 @@ export class Dockerd implements AsyncDisposable {
    */
   static async start(flags: readonly string[] = [], netns?: string, within: readonly string[] = []): Promise<Dockerd> {
     const directory = await mkdtemp(join(tmpdir(), 'dockerd-'));
+    // With a map of users, the containers' root has to pass through the folder.
+    if (flags.some((flag) => flag.startsWith('--userns-remap'))) await chmod(directory, 0o711);
     const dockerd = new Dockerd(directory, { flags, netns, within }, await launch(directory, flags, netns, within));
     await dockerd.api.get('/_ping');
     return dockerd;

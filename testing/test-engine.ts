@@ -1,6 +1,6 @@
 import { execFile, execFileSync, type ChildProcess } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,6 +11,8 @@ import { unframe } from '@gantry/client/frames.ts';
 import { Api } from './api.ts';
 import { busyboxArchive } from './busybox-image.ts';
 import { endProcess, startDaemonProcess } from './daemon-process.ts';
+import { LocalUser } from './local-user.ts';
+import { asRootless, prepareForUser, seenByUser } from './rootless.ts';
 
 const root = dirname(import.meta.dirname);
 const execute = promisify(execFile);
@@ -27,6 +29,8 @@ const LIKE_THE_LAUNCHER = [
 ];
 /** The bundle under `./gantry test`; a test file that is run by itself starts the sources. */
 const DAEMON = process.env['GANTRY_DAEMON'] ?? join(root, 'engine/main.ts');
+/** The setting `--userns-remap` of engines that have none of their own: the same tests with a map. */
+const REMAP = process.env['GANTRY_TEST_USERNS_REMAP'];
 /** The time of a shim to end after it said that its container is gone. */
 const ENDING_MS = 5000;
 
@@ -43,6 +47,8 @@ type Options = {
   sources?: string;
   /** The newest version of the API that it serves, which its requests name. Default: requests name 1.24. */
   version?: `1.${number}`;
+  /** Started by an ordinary user, who is made for it. Default: with `GANTRY_TEST_ROOTLESS=1`. */
+  rootless?: boolean;
 };
 
 /**
@@ -57,6 +63,8 @@ export class TestEngine extends Api implements AsyncDisposable {
   readonly #flags: readonly string[];
   readonly #netns: string;
   readonly #within: readonly string[];
+  /** The ordinary user who has started it. */
+  readonly user: LocalUser | undefined;
   #process: ChildProcess;
 
   private constructor(
@@ -67,7 +75,8 @@ export class TestEngine extends Api implements AsyncDisposable {
       within,
       sources,
       version,
-    }: Required<Pick<Options, 'flags' | 'netns' | 'within' | 'sources' | 'version'>>,
+      user,
+    }: Required<Pick<Options, 'flags' | 'netns' | 'within' | 'sources' | 'version'>> & { user: LocalUser | undefined },
     process: ChildProcess,
   ) {
     super(join(directory, 'gantry.sock'), `/v${version}`);
@@ -76,6 +85,7 @@ export class TestEngine extends Api implements AsyncDisposable {
     this.#flags = flags;
     this.#netns = netns;
     this.#within = within;
+    this.user = user;
     this.#process = process;
   }
 
@@ -84,11 +94,17 @@ export class TestEngine extends Api implements AsyncDisposable {
     version: newest,
     image = true,
     netns,
-    within = [],
+    within: wantedWithin = [],
     prefix = 'gantry-test-',
     sources = root,
+    rootless = process.env['GANTRY_TEST_ROOTLESS'] === '1',
   }: Options = {}): Promise<TestEngine> {
-    const directory = await mkdtemp(join(tmpdir(), prefix));
+    // A user has to reach it.
+    const directory = await mkdtemp(join(rootless ? '/tmp' : tmpdir(), prefix));
+    if (isMapped(wanted)) await openWay(directory);
+    const user = rootless ? await LocalUser.make() : undefined;
+    if (user !== undefined) await prepareForUser(user, directory);
+    const within = user === undefined ? wantedWithin : [...wantedWithin, ...asRootless(user, directory)];
     const namesMax = wanted.some((flag) => flag.startsWith('--max-api-version='));
     const flags = newest === undefined || namesMax ? wanted : [`--max-api-version=${newest}`, ...wanted];
     const version = newest ?? '1.24';
@@ -96,7 +112,7 @@ export class TestEngine extends Api implements AsyncDisposable {
     const place = netns ?? ownNetns(directory);
     const daemon = launch(directory, { flags, netns: place, within, sources });
     daemon.catch(() => netns ?? execFileSync('umount', [place]));
-    const engine = new TestEngine(directory, { flags, netns: place, within, sources, version }, await daemon);
+    const engine = new TestEngine(directory, { flags, netns: place, within, sources, version, user }, await daemon);
     if (image) await engine.loadBusybox().catch((error: unknown) => engine.#tell(error));
     return engine;
   }
@@ -210,10 +226,23 @@ export class TestEngine extends Api implements AsyncDisposable {
     this[Symbol.dispose]();
     await endProcess(this.#process);
     if (this.#netns === ownNetns(this.directory)) await execute('umount', [this.#netns]);
+    await this.user?.[Symbol.asyncDispose]();
     const left = await findStaying(this.directory);
     await rm(this.directory, { recursive: true, force: true });
     if (left.length > 0) throw new Error(`the engine left behind:\n${left.join('\n')}`);
   }
+}
+
+/** The containers' root has to pass through the folder and those above it, of which a test run makes some. */
+async function openWay(directory: string): Promise<void> {
+  for (let folder = directory; folder !== '/'; folder = dirname(folder)) {
+    const { mode } = await stat(folder);
+    if ((mode & 0o001) === 0) await chmod(folder, (mode & 0o7777) | 0o011);
+  }
+}
+
+function isMapped(flags: readonly string[]): boolean {
+  return REMAP !== undefined || flags.some((flag) => flag.startsWith('--userns-remap'));
 }
 
 function ownNetns(directory: string): string {
@@ -234,12 +263,16 @@ async function launch(
   await rm(socketPath, { force: true });
   const command = [
     ...within,
-    ...LIKE_THE_LAUNCHER,
-    sources === root ? DAEMON : join(sources, 'engine/main.ts'),
+    ...[...LIKE_THE_LAUNCHER, sources === root ? DAEMON : join(sources, 'engine/main.ts')].map((word) =>
+      within.some((each) => each.endsWith('/gantry-rootless')) ? seenByUser(word) : word,
+    ),
     `--host=unix://${socketPath}`,
     `--data-root=${directory}/data`,
     `--exec-root=${directory}/exec`,
     `--pidfile=${directory}/pid`,
+    ...(REMAP === undefined || flags.some((flag) => flag.startsWith('--userns-remap'))
+      ? []
+      : [`--userns-remap=${REMAP}`]),
     ...flags,
   ];
   return await startDaemonProcess(command, socketPath, join(directory, 'log'), netns);

@@ -50,7 +50,7 @@ export class TestImages implements AsyncDisposable {
     this.db = new Database(join(this.directory, 'gantry.db'));
     this.events = new Events(this.db, this.clock, { error: console.error });
     this.blobs = new Blobs(this.directory);
-    this.archives = new Archives(new Background(this.clock, { error: console.error }), limits);
+    this.archives = new Archives(new Background(this.clock, { error: console.error }), { limits });
     this.layers = new Layers(this.db, this.blobs, this.directory, {
       warn: (details) => {
         throw new Error('a folder could not be removed', { cause: details });

@@ -22,11 +22,23 @@ test('without a network everything that is there works', async () => {
 test('commands that need root say so', async () => {
   await using copy = await LauncherCopy.make();
 
-  for (const command of ['daemon', 'demo', 'test', 'bench']) {
+  for (const command of ['test', 'bench']) {
     const { code, stdout, stderr } = await copy.run([command], { within: nobody });
 
     assert.deepEqual([command, code, stdout], [command, 1, '']);
     assert.match(stderr, new RegExp(`^gantry: '${command}' needs root: .* Try: sudo .*/gantry ${command}\n$`));
+  }
+});
+
+test("a user's daemon and demo name the packages that they lack", async () => {
+  await using copy = await LauncherCopy.make();
+  await copy.write('tools/packages/rootless.txt', 'gantry-no-such-package\n');
+
+  for (const command of ['daemon', 'demo']) {
+    const { code, stderr } = await copy.run([command], { within: nobody });
+
+    assert.equal(code, 1);
+    assert.match(stderr, /only root can install them: gantry-no-such-package\n$/);
   }
 });
 

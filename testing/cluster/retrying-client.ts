@@ -6,7 +6,8 @@ import { Services, SLEEPS, type TaskWire } from './services.ts';
 
 /** How many of its services a client keeps: it removes older ones. */
 const KEPT = 4;
-const PAUSE_MS = 300;
+/** Each of its services starts and ends a container: without a pause these would be most of a test's cost. */
+const PAUSE_MS = 800;
 /** Some ten seconds: what is under way at the end is completed, unless nobody answers any more. */
 const ATTEMPTS_AFTER_END = 500;
 

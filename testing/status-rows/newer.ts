@@ -1,6 +1,6 @@
 import { TarWriter } from '../archives/tar-writer.ts';
 import { pluginConfig } from '../plugins/plugin-files.ts';
-import { filters, OF_MEMBERS, type StatusRows, unknown, UPGRADE } from './row.ts';
+import { filters, OF_MEMBERS, type StatusRows, TAR, unknown, UPGRADE } from './row.ts';
 
 /** The archive of a plugin. */
 const plugin = new TarWriter()
@@ -25,6 +25,41 @@ export const newerRows = {
     cases: [
       [400, 'an interval below a second', '/containers/stats?interval=0'],
       [200, 'live', '/containers/stats'],
+    ],
+  },
+  'GET /containers/{id}/files': {
+    statuses: [200, 400, 404, 500],
+    cases: [
+      [200, 'the root', '/containers/running/files'],
+      [200, 'a folder', '/containers/running/files?path=/etc'],
+      [400, 'a file', '/containers/running/files?path=/etc/passwd'],
+      [404, 'there is no such folder', '/containers/running/files?path=/nowhere'],
+      [404, 'there is no such container', '/containers/nobody/files'],
+    ],
+  },
+  'GET /containers/{id}/usage': {
+    statuses: [200, 404, 500],
+    cases: [
+      [200, 'nothing is recorded without a page', '/containers/running/usage'],
+      [404, 'there is no such container', '/containers/nobody/usage'],
+    ],
+  },
+  'GET /volumes/{name}/files': {
+    statuses: [200, 400, 404, 500],
+    cases: [
+      [200, 'the root', '/volumes/used/files'],
+      [404, 'there is no such folder', '/volumes/used/files?path=/nowhere'],
+      [404, 'there is no such volume', '/volumes/nope/files'],
+    ],
+    never: { 400: 'it takes a file: engine/containers/archive/volume-files.root.test.ts' },
+  },
+  'GET /volumes/{name}/archive': {
+    statuses: [200, 400, 404, 500],
+    cases: [
+      [200, 'the root', '/volumes/used/archive?path=/', { type: TAR }],
+      [400, 'no path', '/volumes/used/archive'],
+      [404, 'there is no such file', '/volumes/used/archive?path=/nowhere'],
+      [404, 'there is no such volume', '/volumes/nope/archive?path=/'],
     ],
   },
   'GET /exec/{id}/ws': {

@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
+import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
 import { Session } from '@gantry/testing/session.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-const MB = 1024 * 1024;
-const MAX_GROWTH = 64 * MB;
+const MAX_GROWTH_MB = 64;
 const UPGRADE = ['Connection: Upgrade', 'Upgrade: tcp'];
 const WEBSOCKET = [
   'Connection: Upgrade',
@@ -27,9 +26,6 @@ suite('connections', { concurrency: false }, () => {
     quiet = await engine.run(['cat'], { OpenStdin: true, HostConfig: { NetworkMode: 'none' } }, 'quiet');
   });
   after(async () => await engine[Symbol.asyncDispose]());
-
-  const residentBytes = (): number =>
-    Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${engine.pid}/status`, 'utf8'))?.[1]) * 1024;
 
   async function open(): Promise<Socket> {
     const socket = connect({ path: engine.socketPath, allowHalfOpen: true });
@@ -58,20 +54,18 @@ suite('connections', { concurrency: false }, () => {
   test('requests behind one that waits are not read before its answer', async () => {
     const id = await engine.run(['cat'], { OpenStdin: true, HostConfig: { NetworkMode: 'none' } });
     const request = `POST /v1.24/containers/${id}/wait HTTP/1.1\r\nHost: x\r\n\r\n`;
-    const before = residentBytes();
     const socket = await open();
     const session = new Session(socket);
 
-    await flood(socket, Buffer.from(request.repeat(100_000)));
-
-    assert.ok(residentBytes() - before < MAX_GROWTH, `${before} → ${residentBytes()}`);
+    await assertSmallGrowth(engine.pid, MAX_GROWTH_MB, async () => {
+      await flood(socket, Buffer.from(request.repeat(100_000)));
+    });
     await engine.post(`/containers/${id}/kill`);
     await session.saw('{"StatusCode":137}HTTP/1.1 200 OK');
     socket.destroy();
   });
 
   test('a websocket that sends pings and does not read', async () => {
-    const before = residentBytes();
     const socket = await open();
     socket.write(
       [`GET /containers/${quiet}/attach/ws?stream=1 HTTP/1.1`, 'Host: x', ...WEBSOCKET, '', ''].join('\r\n'),
@@ -79,9 +73,9 @@ suite('connections', { concurrency: false }, () => {
     await once(socket, 'readable');
     const ping = Buffer.concat([Buffer.from([0x89, 0x80 | 4, 0, 0, 0, 0]), Buffer.from('ping')]);
 
-    await flood(socket, Buffer.alloc(10_000_000, ping));
-
-    assert.ok(residentBytes() - before < MAX_GROWTH, `${before} → ${residentBytes()}`);
+    await assertSmallGrowth(engine.pid, MAX_GROWTH_MB, async () => {
+      await flood(socket, Buffer.alloc(10_000_000, ping));
+    });
     socket.destroy();
   });
 
@@ -157,16 +151,13 @@ suite('connections', { concurrency: false }, () => {
   });
 
   test('of thousands of connections without a request the oldest are closed, and half heads in time', async () => {
-    const before = residentBytes();
-    const opened: Socket[] = [];
-    for (let n = 0; n < 80; n += 1) opened.push(...(await Promise.all(Array.from({ length: 100 }, open))));
-    for (const socket of opened.slice(3000)) socket.write('GET /_ping HTTP/1.1\r\nHost');
-    const grown = residentBytes() - before;
-
-    await Promise.all(opened.map(gone));
-
-    assert.ok(grown < MAX_GROWTH, `${grown}`);
-    for (const socket of opened) socket.destroy();
+    await assertSmallGrowth(engine.pid, MAX_GROWTH_MB, async () => {
+      const opened: Socket[] = [];
+      for (let n = 0; n < 80; n += 1) opened.push(...(await Promise.all(Array.from({ length: 100 }, open))));
+      for (const socket of opened.slice(3000)) socket.write('GET /_ping HTTP/1.1\r\nHost');
+      await Promise.all(opened.map(gone));
+      for (const socket of opened) socket.destroy();
+    });
   });
 
   test('a half head ends in time, and a connection with an answered request stays', async () => {

@@ -65,7 +65,7 @@ const READERS: Readonly<Record<string, Reader>> = {
   },
   'the source of identities of the gateway': {
     ask: async ({ url }, timeoutMs) => {
-      const settings = { url, kind: 'userinfo' as const, idField: 'id', timeoutMs, cacheSeconds: 60 };
+      const settings = { url, timeoutMs, cacheSeconds: 60 };
       const source = new Introspection(settings, defaultPrimaryLimits);
       const header = { name: 'authorization', value: 'Bearer x' };
       const [reading] = source.readings({ credential: credentialIn(header.value), isCookie: false, header });

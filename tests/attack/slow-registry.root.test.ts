@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
+import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-const MAX_GROWTH = 64 * 1024 * 1024;
+const MAX_GROWTH_MB = 64;
 const [HEADS, BODIES, TOKENS_HEAD, TOKENS_BODY] = [5010, 5011, 5012, 5013];
 
 /** Registries and token servers: one byte a moment of a head or a body. */
@@ -52,8 +52,6 @@ suite('a registry, or its token server, that answers byte by byte', { concurrenc
     await engine[Symbol.asyncDispose]();
   });
 
-  const residentBytes = (): number =>
-    Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${engine.pid}/status`, 'utf8'))?.[1]) * 1024;
   /** Connections to the slow servers; those of the registry before them end when they are idle. */
   const connections = async (): Promise<number> => {
     const filter = `( dport = :${HEADS} or dport = :${BODIES} )`;
@@ -93,17 +91,17 @@ suite('a registry, or its token server, that answers byte by byte', { concurrenc
   ];
   for (const [what, ports, send] of requests) {
     test(`${what} ends when its client leaves, and others are answered meanwhile`, async () => {
-      const before = residentBytes();
-      const leaving = new AbortController();
-      const sent = ports.map(async (port) => await send(port, leaving.signal));
-      while ((await connections()) < ports.length) await setTimeout(20);
+      await assertSmallGrowth(engine.pid, MAX_GROWTH_MB, async () => {
+        const leaving = new AbortController();
+        const sent = ports.map(async (port) => await send(port, leaving.signal));
+        while ((await connections()) < ports.length) await setTimeout(20);
 
-      assert.equal((await engine.get('/images/json')).status, 200);
-      leaving.abort();
+        assert.equal((await engine.get('/images/json')).status, 200);
+        leaving.abort();
 
-      for (const outcome of await Promise.allSettled(sent)) assert.equal(outcome.status, 'rejected');
-      while ((await connections()) > 0) await setTimeout(20);
-      assert.ok(residentBytes() - before < MAX_GROWTH);
+        for (const outcome of await Promise.allSettled(sent)) assert.equal(outcome.status, 'rejected');
+        while ((await connections()) > 0) await setTimeout(20);
+      });
     });
   }
 });

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { gantry, said } from '@gantry/testing/own-client.ts';
+import { gantryInThread } from '@gantry/testing/client-thread.ts';
+import { said } from '@gantry/testing/own-client.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { ALIKE, DIFFERENT } from './docker-lines.ts';
@@ -18,14 +19,14 @@ describe('both command lines against one engine', () => {
     const labels = ['--label', 'tier=front', '--label', 'b=2'];
     await make('run', '-d', '--name', 'web', ...published, ...labels, 'busybox', 'sleep', '100000');
     await make('run', '-d', '--name', 'second', '--network', 'back', 'busybox', 'sleep', '100000');
-    await gantry(engine, ['run', '--name', 'done', 'busybox', 'sh', '-c', 'echo out; echo more; exit 3']);
+    await gantryInThread(engine, ['run', '--name', 'done', 'busybox', 'sh', '-c', 'echo out; echo more; exit 3']);
     await make('create', '--name', 'made', '--label', 'tier=front', 'busybox', 'sh', '-c', 'echo a long command line');
   });
   after(async () => await engine[Symbol.asyncDispose]());
 
   for (const line of ALIKE) {
     test(line.join(' '), async () => {
-      const [theirs, ours] = await Promise.all([engine.docker(...line), gantry(engine, line)]);
+      const [theirs, ours] = await Promise.all([engine.docker(...line), gantryInThread(engine, line)]);
 
       assert.deepEqual([ours.code, readable(ours.stdout)], [theirs.code, readable(theirs.stdout)]);
       assert.equal(ours.stderr === '', theirs.stderr === '', `${theirs.stderr}${ours.stderr}`);
@@ -34,7 +35,7 @@ describe('both command lines against one engine', () => {
 
   for (const { line, why, ...codes } of DIFFERENT) {
     test(`${line.join(' ')}: ${why}`, async () => {
-      const [theirs, ours] = await Promise.all([engine.docker(...line), gantry(engine, line)]);
+      const [theirs, ours] = await Promise.all([engine.docker(...line), gantryInThread(engine, line)]);
 
       assert.deepEqual({ theirs: theirs.code, ours: ours.code }, codes, `${theirs.stderr}${ours.stderr}`);
     });

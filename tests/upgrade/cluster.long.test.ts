@@ -1,8 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
 import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
@@ -12,21 +8,19 @@ import { Traffic } from '@gantry/testing/cluster/traffic.ts';
 import { makeWebImage, POLITE_WEB } from '@gantry/testing/cluster/web.ts';
 import { eventually } from '@gantry/testing/eventually.ts';
 
+import { NOW, removeRelease, unpackRelease } from './older-release.ts';
+
 /** The commit to upgrade from: the first with all of a cluster's parts. It has to be in the repository's history. */
 const FROM = process.env.GANTRY_UPGRADE_FROM ?? 'fa8f3d2';
 const PORT = 8080;
 
 /** `./gantry test tests/upgrade`: the sources of then are unpacked and built first. */
 suite('a cluster is upgraded machine by machine', { concurrency: false }, () => {
-  const now = dirname(dirname(import.meta.dirname));
-  const then = mkdtempSync(join(tmpdir(), 'gantry-then-'));
+  let then: string;
   let all: ClusterHosts;
   let [one, two, three]: ClusterHost[] = [];
   before(async () => {
-    const archive = execFileSync('git', ['archive', FROM], { cwd: now, maxBuffer: 1e9 });
-    execFileSync('tar', ['x', '-C', then], { input: archive });
-    execFileSync('cp', ['-a', join(now, 'node_modules'), then]); // its links lead to the sources of then
-    execFileSync('make', ['-s', '-C', join(then, 'shim')]);
+    then = unpackRelease(FROM);
     all = await ClusterHosts.start(3, { image: true, sources: then });
     [one, two, three] = all.hosts;
     // Nobody is down, however slow this machine is.
@@ -38,7 +32,7 @@ suite('a cluster is upgraded machine by machine', { concurrency: false }, () => 
   });
   after(async () => {
     await all[Symbol.asyncDispose]();
-    rmSync(then, { recursive: true });
+    removeRelease(then);
   });
 
   test('tasks run on, no request to them and no write fails for good, and all is there under the new version', async (context) => {
@@ -65,7 +59,7 @@ suite('a cluster is upgraded machine by machine', { concurrency: false }, () => 
 
     for (const host of all.hosts) {
       await host.engine.kill('SIGTERM');
-      host.engine.sources = now;
+      host.engine.sources = NOW;
       await host.engine.startAgain();
       await eventually(`${host.name} is back`, async () => ((await host.nodes()).length === 3 ? true : undefined));
       const done = client.acknowledged;

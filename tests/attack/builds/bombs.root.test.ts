@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 
+import { answeredMeanwhile } from '@gantry/testing/answered-meanwhile.ts';
 import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
+import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf } from '../../build/compared.ts';
@@ -52,11 +55,6 @@ suite('an archive of kilobytes that becomes larger than the disk', { concurrency
     await engine[Symbol.asyncDispose]();
   });
 
-  const residentMB = (field: 'VmRSS' | 'VmHWM'): number => {
-    const status = readFileSync(`/proc/${engine.pid}/status`, 'utf8');
-    return Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)![1]) / 1024;
-  };
-
   const freeMB = (): number => {
     const { bavail, bsize } = statfsSync(engine.dataRoot);
     return (bavail * bsize) / MB;
@@ -64,17 +62,12 @@ suite('an archive of kilobytes that becomes larger than the disk', { concurrency
 
   /** Fails for its disk alone; others are answered, the memory is bounded, and nothing is left. */
   async function assertFails(attack: () => Promise<string>): Promise<void> {
-    const [free, before] = [freeMB(), residentMB('VmRSS')];
-    writeFileSync(`/proc/${engine.pid}/clear_refs`, '5'); // the peak begins anew
-    const end = new AbortController();
-    const said = attack().finally(() => end.abort());
-    do assert.equal((await engine.get('/_ping')).status, 200);
-    while (!end.signal.aborted);
-
-    assert.match(await said, /no space left on device/i);
-    const growth = residentMB('VmHWM') - before;
-    assert.ok(growth < MAX_GROWTH_MB, `${growth.toFixed(0)} MB more`);
-    while (freeMB() < free - 1) await engine.get('/_ping');
+    const free = freeMB();
+    await assertSmallGrowth(engine.pid, MAX_GROWTH_MB, async () => {
+      const { result } = await answeredMeanwhile(engine, attack);
+      assert.match(result, /no space left on device/i);
+      await eventually('its room is given back', () => freeMB() >= free - 1);
+    });
     const small = contextOf({ Dockerfile: 'FROM busybox\nCOPY x /x\n', x: 'x' });
     const { id } = await build(engine, 'nocache=1', small);
     assert.ok(id, 'it builds afterwards');

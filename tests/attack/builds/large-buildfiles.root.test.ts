@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
+import { answeredMeanwhile } from '@gantry/testing/answered-meanwhile.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf, type Files } from '../../build/compared.ts';
@@ -83,16 +84,12 @@ suite('a Buildfile of great size', { concurrency: false }, () => {
 
   for (const { what, files, refusal, answers: expected = 1 } of rows) {
     test(`is refused, and others are answered meanwhile: ${what}`, async () => {
-      const end = new AbortController();
-      let answers = 0;
-      const ended = build(engine, '', contextOf(files)).finally(() => end.abort());
-      do {
-        assert.equal((await engine.get('/_ping')).status, 200);
-        answers += 1;
-      } while (!end.signal.aborted);
+      const { result, answers } = await answeredMeanwhile(
+        engine,
+        async () => await build(engine, '', contextOf(files)),
+      );
 
-      const { message, lines } = await ended;
-
+      const { message, lines } = result;
       assert.match(message ?? lines.find(({ error }) => error !== undefined)?.error ?? 'it is built', refusal);
       assert.ok(answers >= expected, `${answers} other requests were answered`);
     });

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { after, before, suite, test } from 'node:test';
-import { setTimeout } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 
+import { answeredMeanwhile } from '@gantry/testing/answered-meanwhile.ts';
 import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
+import { eventually } from '@gantry/testing/eventually.ts';
+import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf } from '../../build/compared.ts';
@@ -45,20 +46,20 @@ const rows: readonly Row[] = [
     answer: /the ignore file has more than 10000 patterns/,
   },
   {
-    what: 'COPY of 5,000 patterns over 1,000 files',
+    what: 'COPY of 2,000 patterns over 1,000 files',
     context: () =>
       contextOf({
-        Dockerfile: `FROM busybox\nCOPY ${listOf(5000, (at) => `f${at % 7}*x${at}`, ' \\\n ')} /x/\n`,
+        Dockerfile: `FROM busybox\nCOPY ${listOf(2000, (at) => `f${at % 7}*x${at}`, ' \\\n ')} /x/\n`,
         ...filesOf(1000, (at) => `f${at}x`),
       }),
     answer: /no source files were specified/,
     answers: 5,
   },
   {
-    what: 'COPY of a folder 5,000 times, with 200 files in it',
+    what: 'COPY of a folder 2,000 times, with 200 files in it',
     context: () =>
       contextOf({
-        Dockerfile: `FROM busybox\nCOPY ${listOf(5000, () => 'd', ' \\\n ')} /x\n`,
+        Dockerfile: `FROM busybox\nCOPY ${listOf(2000, () => 'd', ' \\\n ')} /x\n`,
         ...filesOf(200, (at) => `d/f${at}`),
       }),
     answer: /the destination must be a directory/,
@@ -84,24 +85,18 @@ suite('a context of great size', { concurrency: false }, () => {
   for (const { what, context, answer, answers: expected = 1 } of rows) {
     test(`is built or refused, and others are answered meanwhile: ${what}`, async () => {
       const body = context();
-      const end = new AbortController();
-      let answers = 0;
-      const ended = build(engine, '', body).finally(() => end.abort());
-      do {
-        assert.equal((await engine.get('/_ping')).status, 200);
-        answers += 1;
-      } while (!end.signal.aborted);
 
-      const { message, lines } = await ended;
+      const { result, answers } = await answeredMeanwhile(engine, async () => await build(engine, '', body));
 
+      const { message, lines } = result;
       assert.match(message ?? lines.map(({ stream = '', error = '' }) => stream + error).join(''), answer);
       assert.ok(answers >= expected, `${answers} answers`);
     });
   }
 
-  test('one of 120,000 symbolic links is refused', async () => {
+  test('one of 70,000 symbolic links is refused: their targets count', async () => {
     const tar = new TarWriter().add({ name: 'Dockerfile', content: 'FROM busybox\n' });
-    for (let at = 0; at < 120_000; at += 1) tar.add({ name: `link${at}`, type: 'symlink', linkName: 'x'.repeat(90) });
+    for (let at = 0; at < 70_000; at += 1) tar.add({ name: `link${at}`, type: 'symlink', linkName: 'x'.repeat(90) });
 
     const { message } = await build(engine, '', gzipSync(tar.end(), { level: 1 }));
 
@@ -109,9 +104,7 @@ suite('a context of great size', { concurrency: false }, () => {
   });
 
   for (const [count, folders, copy, answer] of [
-    [300_000, 100, 'COPY . /', /the context has too many entries/],
     [120_000, 100, 'COPY . /', /the context has too many entries/],
-    [100_000, 100, 'COPY . missing /', /stat missing: file does not exist/],
     [100_000, 1, 'COPY . /x', /Successfully built/],
   ] as const) {
     test(`one of ${count} files in ${folders} folders costs less than 64 MB: ${copy.replaceAll('\n', '; ')}`, async () => {
@@ -119,20 +112,11 @@ suite('a context of great size', { concurrency: false }, () => {
       for (let at = 0; at < count; at += 1) tar.add({ name: `d${at % folders}/file${at}`, content: 'x' });
       const body = gzipSync(tar.end(), { level: 1 });
       assert.match((await build(engine, '', contextOf({ Dockerfile: 'FROM x y z\n' }))).message ?? '', /FROM/);
-      const before = residentBytes(engine);
-      const end = new AbortController();
-      let highest = before;
-
-      const ended = build(engine, '', body).finally(() => end.abort());
-      do {
-        assert.equal((await engine.get('/_ping')).status, 200);
-        highest = Math.max(highest, residentBytes(engine));
-        await setTimeout(20);
-      } while (!end.signal.aborted);
-
-      const { message, lines } = await ended;
-      assert.match(message ?? lines.map(({ stream = '', error = '' }) => stream + error).join(''), answer);
-      assert.ok(highest - before < 64 * 1024 * 1024, `${highest - before}`);
+      await assertSmallGrowth(engine.pid, 64, async () => {
+        const { result } = await answeredMeanwhile(engine, async () => await build(engine, 'nocache=1', body));
+        const { message, lines } = result;
+        assert.match(message ?? lines.map(({ stream = '', error = '' }) => stream + error).join(''), answer);
+      });
     });
   }
 
@@ -148,7 +132,7 @@ suite('a context of great size', { concurrency: false }, () => {
     }
 
     const builds = async (): Promise<number> => (await namesIn(engine, 'builds')).length;
-    while ((await builds()) > 0) await engine.get('/_ping');
+    await eventually('the build has ended', async () => (await builds()) === 0);
   });
 
   test('a COPY ends with its client while files are copied', async () => {
@@ -165,14 +149,10 @@ suite('a context of great size', { concurrency: false }, () => {
     client.abort();
 
     await building;
-    while ((await namesIn(engine, 'builds')).length > 0) await engine.get('/_ping');
+    await eventually('the build has ended', async () => (await namesIn(engine, 'builds')).length === 0);
     assert.equal((await engine.get<unknown[]>('/images/json?all=1')).body.length, before);
   });
 });
-
-function residentBytes({ pid }: TestEngine): number {
-  return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024;
-}
 
 async function namesIn(engine: TestEngine, folder: string): Promise<string[]> {
   return (await readdir(`${engine.dataRoot}/${folder}`)).filter((name) => name !== '.trash');

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
+import { answeredMeanwhile } from '@gantry/testing/answered-meanwhile.ts';
+import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf } from '../../build/compared.ts';
@@ -45,26 +46,17 @@ suite('builds with long lists of options', { concurrency: false }, () => {
   });
   after(async () => await engine[Symbol.asyncDispose]());
 
-  const residentMb = (field: 'VmRSS' | 'VmHWM'): number => {
-    const status = readFileSync(`/proc/${engine.pid}/status`, 'utf8');
-    return Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)![1]) / 1024;
-  };
-
   for (const [name, query, file, answer] of ROWS) {
     test(`${name}: cost less than 64 MB, and others are answered meanwhile`, async () => {
-      const before = residentMb('VmRSS');
-      writeFileSync(`/proc/${engine.pid}/clear_refs`, '5'); // the peak begins anew
-      const end = new AbortController();
-
-      const built = build(engine, `nocache=1&${query}`, contextOf({ Dockerfile: file })).finally(() => end.abort());
-      do assert.equal((await engine.get('/_ping')).status, 200);
-      while (!end.signal.aborted);
-
-      const { message, lines } = await built;
-      const said = message ?? lines.map(({ stream = '', error = '' }) => stream + error).join('');
-      assert.match(said, answer);
-      const grown = residentMb('VmHWM') - before;
-      assert.ok(grown < MAX_GROWTH_MB, `${grown.toFixed(0)} MB`);
+      await assertSmallGrowth(engine.pid, MAX_GROWTH_MB, async () => {
+        const { result } = await answeredMeanwhile(
+          engine,
+          async () => await build(engine, `nocache=1&${query}`, contextOf({ Dockerfile: file })),
+        );
+        const { message, lines } = result;
+        const said = message ?? lines.map(({ stream = '', error = '' }) => stream + error).join('');
+        assert.match(said, answer);
+      });
     });
   }
 });

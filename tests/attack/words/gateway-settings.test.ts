@@ -35,7 +35,7 @@ const lines: readonly string[] = [
   ...FILES.flatMap((file) => [
     `tls: {certFile: "${file}", keyFile: "${file}"}`,
     `networks: [{name: a, file: "${file}"}]`,
-    `introspection: {url: "http://x", kind: introspection, authorizationFile: "${file}"}`,
+    `introspection: {url: "http://x", authorizationFile: "${file}"}`,
   ]),
   ...[`unix:/${LONG}`, 'unix:', '[::1', 'a:b:c', ':99999', ''].map((listen) => `listen: "${listen}"`),
   ...['%zz', '[::1', 'x:99999', 'x/y', 'a%zz@b'].map((url) => `store: {kind: redis, url: "redis://${url}/%"}`),
@@ -46,7 +46,7 @@ const lines: readonly string[] = [
   'exempt: {routes: ["GET", "get /x", "GET /("], callers: [x, "user:", "ip:zz"]}',
   'introspection: {url: "http://[::1"}',
   'apiVersions: {known: [v3]}',
-  'identities: {tokens: [{sha256: x, kind: x}]}',
+  'identities: {tokens: [{sha256: x}]}',
   `admin: {socket: "/${LONG}", metrics: x, page: "0.0.0.0:1"}`,
 ];
 

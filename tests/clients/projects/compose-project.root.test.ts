@@ -6,11 +6,14 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { BothEngines, docker, normalised, type Side } from '../both-engines.ts';
+import { BothEngines, docker, type Side } from '../both-engines.ts';
 
 const execute = promisify(execFile);
 
-/** `web` begins when `db` is healthy; `edge` is in one network with it, and not with `db`. */
+/**
+ * `web` begins when `db` is healthy; `edge` is in one network with it, and not with `db`. The checks are rare, because
+ * each one costs both engines more than the rest of the project.
+ */
 const PROJECT = (greeting: string): string => `version: "2.4"
 services:
   db:
@@ -19,7 +22,7 @@ services:
     stop_signal: SIGKILL
     volumes: ["data:/data"]
     networks: {back: {aliases: [database]}}
-    healthcheck: {test: "wget -q -O /dev/null http://127.0.0.1:5432/ready", interval: 200ms, timeout: 30s, retries: 50}
+    healthcheck: {test: "wget -q -O /dev/null http://127.0.0.1:5432/ready", interval: 2s, timeout: 30s, retries: 50}
   web:
     image: busybox
     command: sh -c "mkdir /www; echo $$GREETING $$(wget -q -O - http://database:5432/name) > /www/index.html; exec httpd -f -p 80 -h /www"
@@ -52,6 +55,10 @@ type Container = {
   NetworkSettings: { Networks: Record<string, { Aliases: string[] | null }>; Ports: object };
   Mounts: { Name: string; Destination: string; RW: boolean }[];
 };
+
+type Labels = Record<string, string> | null;
+type Network = { Name: string; Driver: string; Internal: boolean; Labels: Labels };
+type Volume = { Name: string; Driver: string; Labels: Labels };
 
 /** docker-compose 1.29 with a whole project, on our daemon and on dockerd: after each step both have the same. */
 suite('a project of docker-compose 1.29', { concurrency: false }, () => {
@@ -110,8 +117,11 @@ async function steps(side: Side, folder: string): Promise<Step[]> {
     (await docker(side, ['exec', `shop_${name}`, 'sh', '-c', script])).stdout;
   const inEdge = async (script: string): Promise<string> => await exec('edge_1', script);
   const page = (url: string): string => `until wget -q -O - ${url}; do sleep 0.2; done`;
-  const ids = async (service = ''): Promise<string[]> =>
-    (await docker(side, ['ps', '-q', '--filter', `name=shop_${service}`])).stdout.trim().split('\n');
+  const ids = async (service = ''): Promise<string[]> => {
+    const filters = encodeURIComponent(JSON.stringify({ name: [`shop_${service}`] }));
+    const { body } = await side.api.get<{ Id: string }[]>(`/containers/json?filters=${filters}`);
+    return body.map(({ Id }) => Id);
+  };
   const done: Step[] = [];
   const step = async (what: string, ...results: unknown[]): Promise<void> => {
     done.push([what, [...results, await state(side)]]);
@@ -204,13 +214,15 @@ async function state(side: Side): Promise<unknown> {
       };
     }),
   );
-  const listed = async (...words: string[]): Promise<string[]> =>
-    normalised(side, (await docker(side, words)).stdout)
-      .split('\n')
-      .toSorted();
+  const { body: networks } = await side.api.get<Network[]>('/networks');
+  const { body: volumes } = await side.api.get<{ Volumes: Volume[] | null }>('/volumes');
   return {
     containers: containers.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
-    networks: await listed('network', 'ls', '--format', '{{.Name}} {{.Driver}} {{.Internal}} {{.Label "tier"}}'),
-    volumes: await listed('volume', 'ls', '--format', '{{.Name}} {{.Driver}} {{.Label "kept"}}'),
+    networks: networks
+      .map(({ Name, Driver, Internal, Labels }) => `${Name} ${Driver} ${Internal} ${Labels?.['tier']}`)
+      .toSorted(),
+    volumes: (volumes.Volumes ?? [])
+      .map(({ Name, Driver, Labels }) => `${Name} ${Driver} ${Labels?.['kept']}`)
+      .toSorted(),
   };
 }

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
+import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-const MB = 1024 * 1024;
-const MAX_GROWTH = 64 * MB; // with garbage
+const MAX_GROWTH_MB = 64;
 const CLIENTS = 100;
 const LOG_CLIENTS = 300;
 const UPGRADE = ['Connection: Upgrade', 'Upgrade: tcp'];
@@ -24,9 +23,6 @@ suite('slow readers', { concurrency: false }, () => {
     assert.equal((await engine.post('/commit?container=large&repo=large')).status, 201);
   });
   after(async () => await engine[Symbol.asyncDispose]());
-
-  const residentBytes = (): number =>
-    Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${engine.pid}/status`, 'utf8'))?.[1]) * 1024;
 
   async function begin(request: string, headers: readonly string[] = [], body = ''): Promise<Socket> {
     const socket = connect({ path: engine.socketPath });
@@ -56,18 +52,17 @@ suite('slow readers', { concurrency: false }, () => {
   for (const [name, open] of streams) {
     test(`of ${name} cost little memory, and others are served`, async () => {
       const first = await open(); // its threads and functions are there now
-      const before = residentBytes();
 
       const isLog = name === 'the log';
-      const sockets = await Promise.all(Array.from({ length: isLog ? LOG_CLIENTS : CLIENTS }, open));
-      for (let n = 0; n < 200; n += 1) {
-        if (n % 20 === 0) for (const socket of sockets) socket.read(1);
-        assert.equal((await engine.post(`/volumes/create`, { Name: `v${n % 10}` })).status, 201);
-      }
-      const grown = residentBytes() - before;
-
-      for (const socket of [first, ...sockets]) socket.destroy();
-      assert.ok(grown < MAX_GROWTH, `${grown}`);
+      await assertSmallGrowth(engine.pid, MAX_GROWTH_MB, async () => {
+        const sockets = await Promise.all(Array.from({ length: isLog ? LOG_CLIENTS : CLIENTS }, open));
+        for (let n = 0; n < 200; n += 1) {
+          if (n % 20 === 0) for (const socket of sockets) socket.read(1);
+          assert.equal((await engine.post(`/volumes/create`, { Name: `v${n % 10}` })).status, 201);
+        }
+        for (const socket of sockets) socket.destroy();
+      });
+      first.destroy();
     });
   }
 });
