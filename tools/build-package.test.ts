@@ -8,6 +8,8 @@ import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 
+import { foreignPackages, installInto } from './packages-project.ts';
+
 const root = dirname(import.meta.dirname);
 const run = promisify(execFile);
 
@@ -26,21 +28,7 @@ async function pack(workspace: string): Promise<Packed> {
 }
 
 const packages = [await pack('limiter'), await pack('client')];
-const dependency = async (name: string): Promise<string> => {
-  const file = join(root, 'node_modules', name, 'package.json');
-  return `${name}@${(JSON.parse(await readFile(file, 'utf8')) as { version: string }).version}`;
-};
-await writeFile(join(project, 'package.json'), '{ "private": true, "type": "module" }');
-await run(
-  'npm',
-  [
-    ...['install', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'],
-    ...packages.map(({ filename }) => `./${filename}`),
-    ...(await Promise.all(['fastify', '@types/node'].map(dependency))),
-    ...['express@5', '@types/express@5', 'hono@4', `node-22@npm:node-linux-${process.arch}@22`],
-  ],
-  { cwd: project },
-);
+installInto(project, [...packages.map(({ filename }) => `./${filename}`), ...foreignPackages()]);
 
 /** Uses everything that a README shows, and prints what came of it. */
 const PROGRAM = `

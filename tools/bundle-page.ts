@@ -38,6 +38,9 @@ export async function bundlePage(root: string, folder: string): Promise<number> 
     bytes += compressed.length;
   }
   const names = new Set(files.flatMap(({ path }) => [basename(path), `${basename(path)}.gz`]));
-  for (const name of readdirSync(folder)) if (!names.has(name)) rmSync(join(folder, name)); // of an earlier build
+  for (const name of readdirSync(folder)) {
+    const isOfOther = name.endsWith('.new'); // another program writes the same bundle
+    if (!names.has(name) && !isOfOther) rmSync(join(folder, name), { force: true }); // of an earlier build
+  }
   return bytes;
 }

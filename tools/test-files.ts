@@ -30,11 +30,12 @@ export type Outcome = Readonly<{
 }>;
 
 /** With more failed files the cause is not a slow moment. */
-const MAX_TRIED_AGAIN = 5;
+const MAX_TRIED_AGAIN = 12;
+const MAX_TRIES_ALONE = 2;
 
 /**
- * Runs the files, some at once. Those that failed are run once more, alone, after all others, when they are few: a file
- * that passes then has failed by chance, which is reported as a defect of the test.
+ * Runs the files, some at once. Those that failed are run again, alone, after all others, when they are few: a file that
+ * passes then, at the first or second try, has failed by chance, which is reported as a defect of the test.
  */
 export async function runTestFiles(root: string, files: readonly string[], options: Options): Promise<Outcome> {
   const { atOnce, print, leftovers, wholeMs, waits = () => false, waitingAtOnce = 0 } = options;
@@ -63,10 +64,12 @@ export async function runTestFiles(root: string, files: readonly string[], optio
       before.add(left);
     }
     for (const { file, failed } of unlucky) {
-      print?.(`\nonce more, alone: ${file}\n`);
-      const again = await runTestFile(root, file, run);
-      results.set(file, again);
-      if (again.failed.length === 0) told.push(`failed beside others, passed alone: ${file}: ${failed.join('; ')}`);
+      for (let tries = 0; tries < MAX_TRIES_ALONE && results.get(file)!.failed.length > 0; tries += 1) {
+        print?.(`\nonce more, alone: ${file}\n`);
+        results.set(file, await runTestFile(root, file, run));
+      }
+      if (results.get(file)!.failed.length === 0)
+        told.push(`failed beside others, passed alone: ${file}: ${failed.join('; ')}`);
     }
   }
   const all = files.flatMap((file) => results.get(file) ?? []);

@@ -2,8 +2,8 @@
  * Format, lint, types, then all tests; the last line counts them.
  *
  * `--no-root` leaves out the files named `*.root.test.ts` and says so. Arguments name files or folders to run alone,
- * without the checks. A skipped test counts as failed in the full run. A file that failed beside others is tried once
- * more by itself (`test-files.ts`). Files named `*.vm.test.ts` are for the machines of `./gantry test vm`, and those named
+ * without the checks. A skipped test counts as failed in the full run. A file that failed beside others is tried
+ * again by itself (`test-files.ts`). Files named `*.vm.test.ts` are for the machines of `./gantry test vm`, and those named
  * `*.long.test.ts`, which fetch what they need from the net, run only when their place is named.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -15,10 +15,13 @@ import { unshare } from '@gantry/engine/host/namespaces.ts';
 import { fetchNewerClients } from '@gantry/testing/newer-clients.ts';
 
 import { findLeftovers } from './leftovers.ts';
+import { fetchForeignPackages } from './packages-project.ts';
 import { runTestFiles } from './test-files.ts';
 
 const SHOWN_FILES = 25;
-const NEWER_CLIENTS_TEST = 'tests/clients/newest.root.test.ts';
+/** Below these folders tests run docker's newer clients. */
+const NEWER_CLIENTS_FOLDERS = ['tests/clients/', 'tests/build/buildkit/', 'tests/rootless/'];
+const PACKAGES_TEST = 'tools/build-package.test.ts';
 
 const root = dirname(import.meta.dirname);
 const noRoot = process.argv.includes('--no-root');
@@ -36,7 +39,8 @@ const chosen = allFiles.filter((file) => {
 const left = noRoot ? chosen.filter((file) => file.endsWith('.root.test.ts')) : [];
 const files = chosen.filter((file) => !left.includes(file));
 
-if (files.includes(NEWER_CLIENTS_TEST)) fetchClients();
+if (files.some((file) => NEWER_CLIENTS_FOLDERS.some((folder) => file.startsWith(folder)))) fetchClients();
+if (files.includes(PACKAGES_TEST)) fetchForeignPackages();
 
 // Links and rules of this run are then those of its namespace. Long tests fetch from the net.
 if (process.getuid!() === 0 && !noRoot && !files.some((file) => file.endsWith('.long.test.ts'))) enterNamespaces();
@@ -49,7 +53,7 @@ const { passed, failed, skipped, told, seconds } = await runTestFiles(root, file
   waits: (file) => /^(?:engine|tests)\/cluster\/.*\.root\./.test(file),
   waitingAtOnce: availableParallelism(),
   stallMs: 600_000,
-  wholeMs: 4_800_000, // CI ends a run after 90 minutes
+  wholeMs: 5_000_000, // CI ends a run after 90 minutes, with what is installed before
   print: (said) => process.stdout.write(said),
   leftovers: noRoot ? () => [] : (folder) => findLeftovers(folder),
 });

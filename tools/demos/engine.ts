@@ -9,14 +9,20 @@ import { loadImages } from '@gantry/client/images.ts';
 import { jsonLines } from '@gantry/client/json-lines.ts';
 import { events, version, type EventMessage } from '@gantry/client/system.ts';
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
+import { OwnEngine } from '@gantry/testing/own-engine.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { play, printTimes, say, step } from './steps.ts';
 
+const isRoot = process.getuid?.() === 0;
+const socket = isRoot ? '/run/gantry/gantry.sock' : '$XDG_RUNTIME_DIR/gantry/gantry.sock';
+
 await play(main);
 
 async function main(): Promise<void> {
-  await using daemon = await step('start the daemon', async () => await TestEngine.start({ image: false }));
+  await using daemon = await step('start the daemon', async () =>
+    isRoot ? await TestEngine.start({ image: false }) : await OwnEngine.start(),
+  );
   using engine = new Connection({ kind: 'unix', socketPath: daemon.socketPath });
   say(`Gantry ${(await version(engine)).Version} listens on ${daemon.socketPath}`);
 
@@ -78,9 +84,9 @@ async function main(): Promise<void> {
   printTimes();
   console.log(`
 What to try next:
-  ./gantry daemon                                        the engine, on unix:///run/gantry/gantry.sock
+  ./gantry daemon                                        the engine, on unix://${socket}
   ./gantry load -i image.tar && ./gantry run -it IMAGE sh
-  DOCKER_HOST=unix:///run/gantry/gantry.sock docker ps   the docker command line, unmodified
+  DOCKER_HOST=unix://${socket} docker ps   the docker command line, unmodified
   ./gantry test                                          all tests, on real containers`);
 }
 

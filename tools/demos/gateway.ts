@@ -13,10 +13,10 @@ const SECONDS = Number(process.env.GANTRY_DEMO_SECONDS ?? 4);
 const settings = `
 limits: { user: 5 }                                              # the specification has 5000
 categories: { core: { windowSeconds: ${SECONDS} } }                       # and an hour
-secondary: { graphqlPoints: { limit: 1, windowSeconds: ${SECONDS / 2} } }     # and 2000 in a minute
+secondary: { graphqlPoints: { limit: 1 }, windowSeconds: ${SECONDS / 2} }     # and 2000 in a minute
 identities:
   users: { '42': {} }
-  tokens: [{ kind: personal, user: '42', sha256: ${sha256(TOKEN).slice(0, 8)}… }]`;
+  tokens: [{ user: '42', sha256: ${sha256(TOKEN).slice(0, 8)}… }]`;
 
 const refused = Promise.withResolvers<void>();
 

@@ -6,10 +6,12 @@
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { installEngine, uninstallEngine } from './install-engine.ts';
+import { installForUser, uninstallForUser } from './install-for-user.ts';
 import { InstallError, quoted, refuseForeign, write, type Machine } from './systemd-units.ts';
 
 const UNIT = '/etc/systemd/system/gantry-gateway.service';
@@ -30,9 +32,12 @@ const gantry = dirname(dirname(import.meta.dirname));
 if (import.meta.main) {
   try {
     const [action = '', name = '', ...args] = process.argv.slice(2);
-    const { values } = parseArgs({ args, options: { root: { type: 'string' } } });
-    const [add, remove] = name === 'gateway' ? [install, uninstall] : [installEngine, uninstallEngine];
-    console.log((action === 'install' ? add : remove)(values.root, thisMachine()));
+    const { values } = parseArgs({ args, options: { root: { type: 'string' }, user: { type: 'boolean' } } });
+    if (values.user === true) console.log(ofUser(action, name));
+    else {
+      const [add, remove] = name === 'gateway' ? [install, uninstall] : [installEngine, uninstallEngine];
+      console.log((action === 'install' ? add : remove)(values.root, thisMachine()));
+    }
   } catch (error) {
     if (!(error instanceof InstallError || (error instanceof Error && 'code' in error))) throw error;
     console.error(`gantry: ${error.message}`);
@@ -40,12 +45,19 @@ if (import.meta.main) {
   }
 }
 
-function thisMachine(): Machine {
+function ofUser(action: string, name: string): string {
+  if (name === 'gateway') throw new InstallError('--user is for the engine alone');
+  const folder = process.env['XDG_CONFIG_HOME'] ?? join(homedir(), '.config');
+  return (action === 'install' ? installForUser : uninstallForUser)(folder, thisMachine('--user'));
+}
+
+/** `words`: those before the command of systemctl. */
+function thisMachine(...words: string[]): Machine {
   return {
     isRoot: process.getuid?.() === 0,
     hasSystemd: existsSync('/run/systemd/system'),
     systemctl: (...args) => {
-      const { status, error } = spawnSync('systemctl', args, { stdio: 'inherit' });
+      const { status, error } = spawnSync('systemctl', [...words, ...args], { stdio: 'inherit' });
       if (status !== 0) throw new InstallError(error?.message ?? `systemctl ${args.join(' ')} has failed`);
     },
   };
