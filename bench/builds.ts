@@ -9,7 +9,7 @@ export const STEPS = 40;
 const CONTEXT = { files: 2000, bytes: 100_000 };
 const TAR = { headers: { 'Content-Type': 'application/x-tar' } };
 
-const EIGHT_STEPS = `FROM busybox
+export const EIGHT_STEPS = `FROM busybox
 ENV PLACE=/data
 RUN mkdir -p $PLACE
 WORKDIR /data

@@ -1,5 +1,5 @@
 /**
- * `./gantry bench [engine|networks|registry|builds|start|health|limiter|gateway|cluster|services|soak] [part of a name]`:
+ * `./gantry bench [engine|networks|registry|builds|buildkit|start|health|limiter|gateway|cluster|services|soak|users] [part of a name]`:
  * every budget with its ratio.
  */
 const [name = 'engine', ...more] = process.argv.slice(2);
@@ -12,9 +12,11 @@ const benches: Record<string, () => Promise<{ main: (...more: string[]) => Promi
   health: async () => await import('./health.ts'),
   registry: async () => await import('./registry.ts'),
   builds: async () => await import('./builds-beside-podman.ts'),
+  buildkit: async () => await import('./buildkit.ts'),
   cluster: async () => await import('./cluster/simulation.ts'),
   services: async () => await import('./cluster/services.ts'),
   soak: async () => await import('./soak.ts'),
+  users: async () => await import('./users.ts'),
 };
 
 const load = benches[name];
