@@ -13,10 +13,10 @@ export class Solve {
   readonly sessionId: string;
   /** Rights that the client has asked for, such as `network.host`. */
   readonly entitlements: readonly string[];
-  readonly caches: Caches;
   readonly queue = new StatusQueue();
   /** Options of the frontend, for the history. */
   attributes: ReadonlyMap<string, string> = new Map();
+  caches: Caches = NO_CACHES;
   /** Aborted when it is over. */
   readonly over: AbortSignal;
   readonly #over = new AbortController();
@@ -26,13 +26,8 @@ export class Solve {
   #failure: GrpcError | undefined;
 
   /** `signal`: aborted when the client has left. */
-  constructor(
-    sessionId: string,
-    signal: AbortSignal,
-    { entitlements = [], caches = NO_CACHES }: Readonly<{ entitlements?: readonly string[]; caches?: Caches }> = {},
-  ) {
+  constructor(sessionId: string, signal: AbortSignal, entitlements: readonly string[] = []) {
     this.sessionId = sessionId;
-    this.caches = caches;
     this.entitlements = entitlements;
     this.over = AbortSignal.any([signal, this.#over.signal]);
     this.over.addEventListener('abort', () => this.#returned.reject(canceled()), { once: true });
@@ -63,11 +58,15 @@ export class Solve {
     else this.#returned.reject(this.#failure ?? failure);
   }
 
-  /** The results that the client wants to have exported: none, one, or one for each platform. */
+  /**
+   * The results that the client wants to have exported: none, one, or one for each platform, in the order in which they
+   * were built: clients return them in no order.
+   */
   async results(): Promise<readonly Built[]> {
     const returned = await this.#returned.promise;
     const refs = [returned?.ref, ...(returned?.refs?.refs.values() ?? [])].flatMap((each) => each?.id || []);
-    return refs.map((ref) => this.built(ref));
+    const wanted = new Set(refs.map((ref) => this.built(ref)));
+    return [...this.#results.values()].filter((built) => wanted.has(built));
   }
 
   end(): void {

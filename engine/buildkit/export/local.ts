@@ -53,6 +53,8 @@ async function sendStats(root: string, to: Above, send: Send): Promise<PathList>
       stat: Stat.encode({ path: to.folder, mode: GO_MODE.FOLDER + 0o755, modified }),
     });
   }
+  /** The first names of files that have several, by their inodes. */
+  const linked = new Map<number, string>();
   const walk = async (folder: string): Promise<void> => {
     const names = await readdir(placeOf(root, folder), { encoding: 'latin1' });
     for (const name of await runInSlices(sortInSteps(names))) {
@@ -60,7 +62,10 @@ async function sendStats(root: string, to: Above, send: Send): Promise<PathList>
       const stats = await lstat(placeOf(root, path));
       if (stats.isSocket()) continue;
       files.add(stats.isFile() ? path : '');
-      await send({ type: PacketType.STAT, stat: Stat.encode(await statOf(root, to, path, stats)) });
+      const stat = await statOf(root, to, path, stats);
+      const linkName = stats.isFile() && stats.nlink > 1 ? linked.getOrInsert(stats.ino, stat.path) : stat.path;
+      const sent = linkName === stat.path ? stat : { ...stat, size: 0, linkName };
+      await send({ type: PacketType.STAT, stat: Stat.encode(sent) });
       if (stats.isDirectory()) await walk(path);
     }
   };
@@ -74,7 +79,7 @@ function placeOf(root: string, path: string): Buffer {
   return Buffer.concat([Buffer.from(`${root}/`), Buffer.from(path, 'latin1')]);
 }
 
-async function statOf(root: string, { folder, epoch }: Above, path: string, stats: Stats): Promise<Sent<typeof Stat>> {
+async function statOf(root: string, { folder, epoch }: Above, path: string, stats: Stats): Promise<Sent<typeof Stat> & { path: string }> {
   return {
     path: `${folder}${folder === '' ? '' : '/'}${Buffer.from(path, 'latin1').toString()}`,
     mode: goMode(stats),

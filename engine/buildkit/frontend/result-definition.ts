@@ -6,11 +6,14 @@ import type { Received, Sent } from '../wire/message.ts';
 const SCHEME = 'build-result://';
 const IDENTIFIER = /^build-result:\/\/(sha256:[0-9a-f]{64})$/;
 
+const NO_METADATA = new Uint8Array();
+
 /** A result as a client hands it to another build: `contexts = { base = "target:base" }` in a file of bake. */
 export function definitionOf(imageId: string): Sent<typeof Definition> {
   const source = Operation.encode({ source: { identifier: `${SCHEME}${imageId}` } });
   // The last operation only names the result, as in each graph.
-  return { operations: [source, Operation.encode({ inputs: [{ digest: sha256(source) }] })] };
+  const operations = [source, Operation.encode({ inputs: [{ digest: sha256(source) }] })];
+  return { operations, metadata: new Map(operations.map((each) => [sha256(each), NO_METADATA])) };
 }
 
 /** The image of such a result. Throws `notImplemented` for any other graph. */

@@ -55,12 +55,12 @@ async function solve(
   request: Request,
   { signal }: Call,
 ): Promise<ReadonlyMap<string, string>> {
+  const build = new Solve(request.session, signal, request.entitlements);
+  using _listed = solves.add(request.ref, build); // further calls of the client wait for it, also for one that is refused
   const exporters = exportersOf(request);
   refuseForeign(request);
-  const caches = cachesOf(request.cache);
-  const build = new Solve(request.session, signal, { entitlements: request.entitlements, caches });
   build.attributes = request.frontendOptions;
-  using _listed = solves.add(request.ref, build);
+  build.caches = cachesOf(request.cache);
   const work = async (): Promise<ReadonlyMap<string, string>> =>
     await buildAndExport(engine, sessions, request, { exporters, build });
   return request.isInternal ? await work() : await history.record({ ref: request.ref, exporters }, build, work);

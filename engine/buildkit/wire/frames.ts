@@ -22,7 +22,7 @@ function hold(bytes: number): void {
   throw new GrpcError(StatusCode.RESOURCE_EXHAUSTED, 'too many messages have not arrived whole, or wait for an answer');
 }
 
-/** Memory of the messages of a call until it is disposed. */
+/** Memory of the messages that a call works on. */
 export class HeldMessages implements Disposable {
   #bytes = 0;
 
@@ -34,6 +34,10 @@ export class HeldMessages implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.release();
+  }
+
+  release(): void {
     heldBytes -= this.#bytes;
     this.#bytes = 0;
   }

@@ -21,7 +21,7 @@ const FLOOD_LIMITS = {
   maxSessionMemory: 4,
   maxSessionInvalidFrames: 100,
   maxSessionRejectedStreams: 100,
-  streamResetBurst: 100,
+  streamResetBurst: 200,
   streamResetRate: 33,
 };
 /** A client that goes on sending behind its answer is cut off. */
@@ -55,8 +55,10 @@ export class GrpcServer {
 
   /** A connection whose client speaks HTTP/2 from its first byte. */
   accept(connection: Duplex, client?: string): void {
-    this.#http.once('session', (session) => this.#clients.set(session, client)); // it is made now
-    this.#http.emit('connection', connection);
+    const name = (session: Http2Session): void => void this.#clients.set(session, client);
+    this.#http.on('session', name);
+    this.#http.emit('connection', connection); // the session is made now, but for a connection that is closed
+    this.#http.off('session', name);
   }
 
   async #serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<void> {
@@ -104,5 +106,6 @@ async function* noted(messages: AsyncIterable<Buffer>, held: HeldMessages): Asyn
   for await (const message of messages) {
     held.add(message);
     yield message;
+    held.release(); // the method asks for the next one
   }
 }

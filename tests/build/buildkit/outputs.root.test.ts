@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
@@ -99,6 +99,18 @@ suite('outputs of builds', { skip: clients === undefined && 'its packages could 
     }
     const index = JSON.parse(await read('o/index.json')) as { manifests: object[] };
     assert.equal(index.manifests.length, 1);
+  });
+
+  test('type=local and type=tar have a file with several names once', async () => {
+    for (const output of ['type=local,dest=files', 'type=tar,dest=files.tar']) {
+      const { code, text } = await project.docker(['build', '--output', output, 'p']);
+      assert.equal(code, 0, text);
+    }
+    const [first, second] = await Promise.all(
+      ['ls', 'cat'].map(async (name) => await stat(join(project.folder, 'files/bin', name))),
+    );
+    assert.equal(first!.ino, second!.ino);
+    assert.ok((await stat(join(project.folder, 'files.tar'))).size < 2 * first!.size);
   });
 
   test('type=docker is an archive that the engine loads', async () => {
