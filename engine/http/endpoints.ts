@@ -140,9 +140,9 @@ const TABLE = {
   'GET /exec/{id}/ws': { title: 'the start of an exec by WebSocket', since: '1.25', takesOver: 'asked' },
   'GET /containers/stats': { title: 'the usage of all containers', since: '1.25', lasts: true },
   'GET /containers/{id}/files': { title: 'the files in a folder of a container', since: '1.25' },
-  'GET /containers/{id}/usage': { title: 'the usage of a container in the last hour', since: '1.25' },
   'GET /volumes/{name}/files': { title: 'the files in a folder of a volume', since: '1.25' },
   'GET /volumes/{name}/archive': { title: 'files of a volume as an archive', since: '1.25' },
+  'GET /containers/{id}/usage': { title: 'the usage of a container in the last hour', since: '1.25' },
 } as const satisfies Readonly<Record<`${Method} /${string}`, Facts>>;
 
 export type EndpointName = keyof typeof TABLE;

@@ -54,7 +54,7 @@ const CASES: readonly (readonly [name: string, bytes: string, statuses: string])
     '400',
   ],
   ['HTTP/0.9', 'GET /_ping\r\n', '400'],
-  ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', '400'],
+  ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', ''],
   ['HTTP/3.7', request('GET /_ping HTTP/3.7'), '400'],
   ['a method of small letters', request('get /_ping HTTP/1.1'), '400'],
   ['CONNECT', `${request('CONNECT localhost:80 HTTP/1.1')}${BEHIND}`, ''],

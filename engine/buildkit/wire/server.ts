@@ -55,7 +55,10 @@ export class GrpcServer {
 
   /** A connection whose client speaks HTTP/2 from its first byte. */
   accept(connection: Duplex, client?: string): void {
-    const name = (session: Http2Session): void => void this.#clients.set(session, client);
+    const name = (session: Http2Session): void => {
+      this.#clients.set(session, client);
+      connection.once('end', () => session.close()); // it would stay open behind a client that ends its side alone
+    };
     this.#http.on('session', name);
     this.#http.emit('connection', connection); // the session is made now, but for a connection that is closed
     this.#http.off('session', name);

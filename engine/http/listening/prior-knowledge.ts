@@ -7,7 +7,7 @@ export const PREFACE_ERROR = 'HPE_PAUSED_H2_UPGRADE';
 export const PRIOR_KNOWLEDGE_HEADER = 'x-http2-prior-knowledge';
 const HEAD = [
   'POST /grpc HTTP/1.1',
-  'Host: engine',
+  'Host: localhost',
   'Connection: Upgrade',
   'Upgrade: h2c',
   `${PRIOR_KNOWLEDGE_HEADER}: 1`,
@@ -15,9 +15,11 @@ const HEAD = [
   '',
 ].join('\r\n');
 
+const read = new WeakSet<Socket>();
+
 /**
  * Reads a connection that began with HTTP/2, as BuildKit's clients open it, again as an upgrade of `/grpc`: it passes the same
- * checks as one. `received`: the bytes of the client so far.
+ * checks as one. It is closed if it was refused. `received`: the bytes of the client so far.
  */
 export function readAsUpgrade(
   server: Server,
@@ -25,6 +27,8 @@ export function readAsUpgrade(
   socket: Socket,
   received: Buffer,
 ): void {
+  if (read.has(socket)) return void socket.end();
+  read.add(socket);
   socket.on('data', () => undefined); // Node's parser lets go of a connection that has a reader
   for (const event of ['data', 'end', 'drain']) socket.removeAllListeners(event);
   (socket as { readableFlowing: boolean | null }).readableFlowing = null;
