@@ -114,7 +114,7 @@ export function normalised(side: Side, text: string): string {
     text
       .replaceAll(side.directory, '<dir>')
       .replaceAll(/\b[0-9a-f]{64}\b/g, '<id>')
-      .replaceAll(/\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{12}\b/g, '<short id>')
+      .replaceAll(/\b(?=[0-9a-f]*\d)[0-9a-f]{12}\b/g, '<short id>')
       // Messages of the client, when one of its own requests overtakes another.
       .replaceAll(/^time=.*error (getting events from daemon|removing container).*\n/gm, '')
       .replaceAll(/(?<=OCI runtime create failed: )(crun|runc)(?= create failed)/g, 'runtime')
