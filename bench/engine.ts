@@ -3,7 +3,7 @@ import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { buildBudgets } from './builds.ts';
+import { buildBudgets } from './builds/builds.ts';
 import { FOLLOWED, followersCpu } from './cpu.ts';
 import { filesBudgets } from './files.ts';
 import { Fresh, freshBudgets } from './fresh.ts';

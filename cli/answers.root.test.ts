@@ -3,7 +3,13 @@ import { execFile } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { gantry, ownClient, refused as refusedBy, said as saidBy, type Outcome } from '@gantry/testing/own-client.ts';
+import {
+  gantry,
+  ownClient,
+  refused as refusedBy,
+  said as saidBy,
+  type Outcome,
+} from '@gantry/testing/clients/own-client.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);

@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import { busyboxArchive, busyboxLayer } from '@gantry/testing/busybox-image.ts';
-import { gantry as runLine, ownClient, said as saidBy, type Outcome } from '@gantry/testing/own-client.ts';
+import { gantry as runLine, ownClient, said as saidBy, type Outcome } from '@gantry/testing/clients/own-client.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);

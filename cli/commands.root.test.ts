@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
 import { jsonLines } from '@gantry/client/json-lines.ts';
-import { gantry, refused as refusedBy, said as saidBy, type Outcome } from '@gantry/testing/own-client.ts';
+import { gantry, refused as refusedBy, said as saidBy, type Outcome } from '@gantry/testing/clients/own-client.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 let engine: TestEngine;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
 import { NEWEST } from '@gantry/engine/http/versions/api-version.ts';
-import { gantry, refused as refusedBy, said as saidBy, type Outcome } from '@gantry/testing/own-client.ts';
+import { gantry, refused as refusedBy, said as saidBy, type Outcome } from '@gantry/testing/clients/own-client.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 suite('commands of newer versions of the API', { concurrency: false }, () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { growthBy, leastOf } from '@gantry/testing/bytes-in-use.ts';
 import { TestClock } from '@gantry/testing/limiter/store.fixture.ts';
+import { growthBy, leastOf } from '@gantry/testing/memory/bytes-in-use.ts';
 
 import { RateLimiter } from './limiter.ts';
 import { MemoryStore } from './memory/store.ts';

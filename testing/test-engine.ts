@@ -11,8 +11,8 @@ import { unframe } from '@gantry/client/frames.ts';
 import { Api } from './api.ts';
 import { busyboxArchive } from './busybox-image.ts';
 import { endProcess, startDaemonProcess } from './daemon-process.ts';
-import { LocalUser } from './local-user.ts';
-import { asRootless, prepareForUser, seenByUser } from './rootless.ts';
+import { LocalUser } from './users/local-user.ts';
+import { asRootless, prepareForUser, seenByUser } from './users/rootless.ts';
 
 const root = dirname(import.meta.dirname);
 const execute = promisify(execFile);

@@ -9,7 +9,7 @@ import { Events, type EngineEvent } from '@gantry/engine/events/events.ts';
 import { loadImages } from '@gantry/engine/images/archives/load.ts';
 import { importImage } from '@gantry/engine/images/import/import.ts';
 import { parseImportName } from '@gantry/engine/images/names/reference.ts';
-import type { Progress } from '@gantry/engine/images/progress.ts';
+import type { Progress } from '@gantry/engine/images/progress/progress.ts';
 import { ImageStore, type Image } from '@gantry/engine/images/store.ts';
 import { Blobs } from '@gantry/engine/layers/blobs.ts';
 import { Layers } from '@gantry/engine/layers/layers.ts';

@@ -12,7 +12,7 @@ import { availableParallelism } from 'node:os';
 import { dirname } from 'node:path';
 
 import { unshare } from '@gantry/engine/host/namespaces.ts';
-import { fetchNewerClients } from '@gantry/testing/newer-clients.ts';
+import { fetchNewerClients } from '@gantry/testing/clients/newer-clients.ts';
 
 import { findLeftovers } from './leftovers.ts';
 import { fetchForeignPackages } from './packages-project.ts';

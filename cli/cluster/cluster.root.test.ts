@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
+import { refused, said } from '@gantry/testing/clients/own-client.ts';
 import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { eventually } from '@gantry/testing/eventually.ts';
-import { refused, said } from '@gantry/testing/own-client.ts';
 
 suite('swarm, node, service and task', { concurrency: false }, () => {
   let all: ClusterHosts;

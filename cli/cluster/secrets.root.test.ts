@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
-import { gantry, refused, said as saidBy } from '@gantry/testing/own-client.ts';
+import { gantry, refused, said as saidBy } from '@gantry/testing/clients/own-client.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 suite('secret and config', { concurrency: false }, () => {

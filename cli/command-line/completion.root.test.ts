@@ -6,7 +6,7 @@ import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
-import { ownClient, said } from '@gantry/testing/own-client.ts';
+import { ownClient, said } from '@gantry/testing/clients/own-client.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const execute = promisify(execFile);

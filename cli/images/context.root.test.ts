@@ -7,7 +7,7 @@ import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 
 import { tarList } from '@gantry/testing/archives/tar-list.ts';
-import { gantry } from '@gantry/testing/own-client.ts';
+import { gantry } from '@gantry/testing/clients/own-client.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { packContext } from './context.ts';

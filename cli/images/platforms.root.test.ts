@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
 import { NEWEST } from '@gantry/engine/http/versions/api-version.ts';
-import { refused as refusedBy, said as saidBy } from '@gantry/testing/own-client.ts';
+import { refused as refusedBy, said as saidBy } from '@gantry/testing/clients/own-client.ts';
 import { putMultiPlatform, type MultiPlatform } from '@gantry/testing/registries/multi-platform.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';

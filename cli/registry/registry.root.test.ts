@@ -7,7 +7,7 @@ import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
-import { gantry, ownClient } from '@gantry/testing/own-client.ts';
+import { gantry, ownClient } from '@gantry/testing/clients/own-client.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 

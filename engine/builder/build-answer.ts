@@ -1,5 +1,5 @@
 import type { ResponseStream } from '../http/streams/stream.ts';
-import type { Progress } from '../images/progress.ts';
+import type { Progress } from '../images/progress/progress.ts';
 import { LastLines } from './last-lines.ts';
 import type { Sink } from './output.ts';
 

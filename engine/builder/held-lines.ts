@@ -2,7 +2,7 @@ import { open, rm, type FileHandle } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
 
 import { lineOf } from '../http/streams/stream.ts';
-import type { Progress } from '../images/progress.ts';
+import type { Progress } from '../images/progress/progress.ts';
 import { hasCode } from '../lib/errors.ts';
 import type { Sink } from './output.ts';
 

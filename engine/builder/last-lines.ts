@@ -1,5 +1,5 @@
 import { lineOf } from '../http/streams/stream.ts';
-import type { Progress } from '../images/progress.ts';
+import type { Progress } from '../images/progress/progress.ts';
 
 const MAX_BYTES = 1024 * 1024;
 

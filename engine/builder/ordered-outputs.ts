@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import type { Progress } from '../images/progress.ts';
+import type { Progress } from '../images/progress/progress.ts';
 import { HeldLines, HeldRoom } from './held-lines.ts';
 import { LineOutput, type BuildOutput, type Sink, type StageOutput } from './output.ts';
 

@@ -1,5 +1,5 @@
 import type { Instruction } from '../buildfile/instruction.ts';
-import type { Progress, Report } from '../images/progress.ts';
+import type { Progress, Report } from '../images/progress/progress.ts';
 import type { Image } from '../images/store.ts';
 import { shortId } from '../lib/ids.ts';
 

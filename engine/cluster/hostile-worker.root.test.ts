@@ -6,7 +6,7 @@ import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts
 import { DESCRIPTION, RawSession } from '@gantry/testing/cluster/raw-session.ts';
 import { Services } from '@gantry/testing/cluster/services.ts';
 import { eventually } from '@gantry/testing/eventually.ts';
-import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
+import { assertSmallGrowth } from '@gantry/testing/memory/resident-memory.ts';
 
 const ID = 'e'.repeat(64);
 const NOW = '2026-01-01T00:00:00Z';

@@ -7,7 +7,7 @@ import { after, before, suite, test } from 'node:test';
 
 import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { eventually } from '@gantry/testing/eventually.ts';
-import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
+import { assertSmallGrowth } from '@gantry/testing/memory/resident-memory.ts';
 
 /** Keeps so many connections of each kind open, and opens another one for each that ends. Prints a line when all have been opened. */
 const ATTACK = `

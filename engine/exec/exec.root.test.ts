@@ -5,7 +5,7 @@ import { after, before, suite, test } from 'node:test';
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import type { ExecInspect } from '@gantry/engine/exec/schema.ts';
 import { Api } from '@gantry/testing/api.ts';
-import { Session } from '@gantry/testing/session.ts';
+import { Session } from '@gantry/testing/streams/session.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Message = { message: string };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runInNewContext } from 'node:vm';
 
-import { growthBy, leastOf } from '@gantry/testing/bytes-in-use.ts';
+import { growthBy, leastOf } from '@gantry/testing/memory/bytes-in-use.ts';
 
 import { bytesPassed, collectYoung } from './garbage.ts';
 

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 
-import { ENDPOINTS } from './endpoints.ts';
+import { ENDPOINTS } from './description/endpoints.ts';
 import { isSupported, splitVersion, type ApiVersions } from './versions/api-version.ts';
 
 /** The parts of a path before and after a name that may contain slashes, the longest first: `/plugins/a/json` is not `a/json`. */

@@ -1,9 +1,9 @@
 import type { Static, TSchema } from 'typebox';
 
 import { EngineError } from '../lib/errors.ts';
-import { endpointOf, routerPath, type Endpoint } from './endpoints.ts';
+import { endpointOf, routerPath, type Endpoint } from './description/endpoints.ts';
+import { describeRoutes } from './description/openapi.ts';
 import type { ErrorStatuses } from './errors.ts';
-import { describeRoutes } from './openapi.ts';
 import type { Reply } from './reply.ts';
 import type { ApiRequest } from './request.ts';
 import type { Steps } from './versions/steps.ts';

@@ -9,7 +9,7 @@ import { Type } from 'typebox';
 import { systemClock } from '../lib/clock.ts';
 import { openLog } from '../log.ts';
 import { readSettings } from '../settings.ts';
-import type { Endpoint } from './endpoints.ts';
+import type { Endpoint } from './description/endpoints.ts';
 import { PendingRequests } from './listening/pending-requests.ts';
 import type { AddRoutes } from './route-table.ts';
 import { buildServer } from './server.ts';

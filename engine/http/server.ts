@@ -7,7 +7,7 @@ import type { Engine } from '../engine.ts';
 import { EngineError } from '../lib/errors.ts';
 import type { Authorization } from '../plugins/authorization.ts';
 import { admitByPlugins, releaseByPlugins, type SeenByPlugins } from './authorize.ts';
-import { ENDPOINTS, type Endpoint } from './endpoints.ts';
+import { ENDPOINTS, type Endpoint } from './description/endpoints.ts';
 import { answerError, logUnexpected, refuse } from './errors.ts';
 import { answerHeaders, engineHeaders, type Headers } from './headers.ts';
 import { refusalOf } from './listening/origins.ts';

@@ -14,7 +14,7 @@ import { OUTSIDE_OF_ENDPOINTS } from '@gantry/testing/status-rows/outside.ts';
 import { OF_MEMBERS, type Case, type Extra } from '@gantry/testing/status-rows/row.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { ENDPOINTS } from './endpoints.ts';
+import { ENDPOINTS } from './description/endpoints.ts';
 import { isBelow, NEWEST, type ApiVersion } from './versions/api-version.ts';
 
 type Asked = { status: number; headers: IncomingMessage['headers']; raw: Buffer };

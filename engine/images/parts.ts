@@ -2,8 +2,8 @@ import type { Engine } from '../engine.ts';
 import { Blobs } from '../layers/blobs.ts';
 import { Layers } from '../layers/layers.ts';
 import { ImageStore } from './store.ts';
-import { LayerDownloads } from './transfers/layer-downloads.ts';
-import { LayerSources } from './transfers/layer-sources.ts';
+import { LayerDownloads } from './transfers/layers/layer-downloads.ts';
+import { LayerSources } from './transfers/layers/layer-sources.ts';
 
 type Needs = Pick<Engine, 'config' | 'db' | 'log'>;
 type ImageParts = {

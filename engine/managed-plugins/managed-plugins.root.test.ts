@@ -17,8 +17,8 @@ import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
+import { gantry, said } from '@gantry/testing/clients/own-client.ts';
 import type { Dockerd } from '@gantry/testing/dockerd.ts';
-import { gantry, said } from '@gantry/testing/own-client.ts';
 import { pluginConfig, putPlugin, writePlugin } from '@gantry/testing/plugins/plugin-files.ts';
 import { EnginesBesideRegistries } from '@gantry/testing/registries/engines-beside.ts';
 import type { Registries } from '@gantry/testing/registries/registries.ts';

@@ -6,7 +6,7 @@ import { clientGone } from '../http/streams/client-gone.ts';
 import { anyValue, booleanFilter, parseFilters } from '../http/values/filters.ts';
 import { isBelow, type ApiVersion } from '../http/versions/api-version.ts';
 import { familiarReference } from '../images/names/reference.ts';
-import { streamProgress } from '../images/progress-stream.ts';
+import { streamProgress } from '../images/progress/progress-stream.ts';
 import { parseRegistryAuth } from '../registry/auth/credentials.ts';
 import { createPlugin } from './install/create.ts';
 import { pluginReference, remotePrivileges } from './install/download.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { growthBy, leastOf } from '@gantry/testing/bytes-in-use.ts';
+import { growthBy, leastOf } from '@gantry/testing/memory/bytes-in-use.ts';
 
 import { checkUser, resolveUser, type ContainerUser } from './user.ts';
 

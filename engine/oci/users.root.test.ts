@@ -4,7 +4,7 @@ import { after, before, suite, test } from 'node:test';
 import type { ExecInspect } from '@gantry/engine/exec/schema.ts';
 import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { imageArchive, busyboxLayer } from '@gantry/testing/busybox-image.ts';
-import { Session } from '@gantry/testing/session.ts';
+import { Session } from '@gantry/testing/streams/session.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const RANGE = 'uids and gids must be in range 0-2147483647';

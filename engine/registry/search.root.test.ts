@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
+import { gantry } from '@gantry/testing/clients/own-client.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { gantry } from '@gantry/testing/own-client.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 

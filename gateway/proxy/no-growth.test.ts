@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-import { growthBy, leastOf } from '@gantry/testing/bytes-in-use.ts';
 import { eventually } from '@gantry/testing/eventually.ts';
 import { RawClient } from '@gantry/testing/gateway/raw-client.ts';
 import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+import { growthBy, leastOf } from '@gantry/testing/memory/bytes-in-use.ts';
 
 import { readConfig } from '../config/read.ts';
 import { GatewayLog } from '../log.ts';

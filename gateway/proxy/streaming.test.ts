@@ -5,12 +5,12 @@ import { type ClientRequest, type IncomingMessage, request, type ServerResponse 
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { leastOf } from '@gantry/testing/bytes-in-use.ts';
 import { eventually } from '@gantry/testing/eventually.ts';
 import { RawClient } from '@gantry/testing/gateway/raw-client.ts';
 import { RawUpstream } from '@gantry/testing/gateway/raw-upstream.ts';
 import { type Settings, TestGateway } from '@gantry/testing/gateway/test-gateway.ts';
 import { TestUpstream } from '@gantry/testing/gateway/test-upstream.ts';
+import { leastOf } from '@gantry/testing/memory/bytes-in-use.ts';
 
 import { askCaller } from '../admin/client.ts';
 

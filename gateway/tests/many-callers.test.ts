@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { test } from 'node:test';
 
 import { MemoryStore } from '@gantry/limiter/memory/store.ts';
-import { bytesInUse, growthBy, leastOf } from '@gantry/testing/bytes-in-use.ts';
+import { bytesInUse, growthBy, leastOf } from '@gantry/testing/memory/bytes-in-use.ts';
 
 import { readConfig } from '../config/read.ts';
 import { GatewayLog } from '../log.ts';

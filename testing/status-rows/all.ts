@@ -1,4 +1,4 @@
-import type { EndpointName } from '@gantry/engine/http/endpoints.ts';
+import type { EndpointName } from '@gantry/engine/http/description/endpoints.ts';
 
 import { clusterRows } from './cluster.ts';
 import { containerFileRows } from './container-files.ts';

@@ -8,8 +8,8 @@ import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
 import { eventually } from '@gantry/testing/eventually.ts';
-import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
-import { Session } from '@gantry/testing/session.ts';
+import { assertSmallGrowth } from '@gantry/testing/memory/resident-memory.ts';
+import { Session } from '@gantry/testing/streams/session.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const MB = 1024 * 1024;

@@ -4,8 +4,8 @@ import { connect, type Socket } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
-import { Session } from '@gantry/testing/session.ts';
+import { assertSmallGrowth } from '@gantry/testing/memory/resident-memory.ts';
+import { Session } from '@gantry/testing/streams/session.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const MAX_GROWTH_MB = 64;

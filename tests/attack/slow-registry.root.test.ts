@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
-import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
+import { assertSmallGrowth } from '@gantry/testing/memory/resident-memory.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const MAX_GROWTH_MB = 64;

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 
-import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
+import { assertSmallGrowth } from '@gantry/testing/memory/resident-memory.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { contextOf } from './compared.ts';

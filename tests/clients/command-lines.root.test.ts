@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { gantryInThread } from '@gantry/testing/client-thread.ts';
-import { said } from '@gantry/testing/own-client.ts';
+import { gantryInThread } from '@gantry/testing/clients/client-thread.ts';
+import { said } from '@gantry/testing/clients/own-client.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { ALIKE, DIFFERENT } from './docker-lines.ts';

@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 
 import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { busyboxArchive, imageArchive } from '@gantry/testing/busybox-image.ts';
+import { gantry } from '@gantry/testing/clients/own-client.ts';
 import { unmountBelow } from '@gantry/testing/dockerd.ts';
-import { gantry } from '@gantry/testing/own-client.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 

@@ -7,7 +7,7 @@ import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import { NEWEST } from '@gantry/engine/http/versions/api-version.ts';
-import { newerClients } from '@gantry/testing/newer-clients.ts';
+import { newerClients } from '@gantry/testing/clients/newer-clients.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 

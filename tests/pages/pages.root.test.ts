@@ -7,10 +7,10 @@ import { basename, dirname, join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
+import { ownClient } from '@gantry/testing/clients/own-client.ts';
 import { ClusterHosts } from '@gantry/testing/cluster/hosts.ts';
 import { commandsOf, patternOf, type Command } from '@gantry/testing/console.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { ownClient } from '@gantry/testing/own-client.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const folder = join(dirname(dirname(import.meta.dirname)), 'docs/tasks');

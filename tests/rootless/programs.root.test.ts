@@ -5,10 +5,10 @@ import { dirname, join } from 'node:path';
 import { suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
+import { newerClients } from '@gantry/testing/clients/newer-clients.ts';
 import { eventually } from '@gantry/testing/eventually.ts';
-import { newerClients } from '@gantry/testing/newer-clients.ts';
-import { asUser, seenByUser, usersMayHaveNamespaces } from '@gantry/testing/rootless.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
+import { asUser, seenByUser, usersMayHaveNamespaces } from '@gantry/testing/users/rootless.ts';
 
 const execute = promisify(execFile);
 const root = dirname(dirname(import.meta.dirname));

@@ -6,9 +6,9 @@ import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import { eventually } from '@gantry/testing/eventually.ts';
-import { LocalUser, removeStaleUsers } from '@gantry/testing/local-user.ts';
-import { usersMayHaveNamespaces } from '@gantry/testing/rootless.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
+import { LocalUser, removeStaleUsers } from '@gantry/testing/users/local-user.ts';
+import { usersMayHaveNamespaces } from '@gantry/testing/users/rootless.ts';
 
 const execute = promisify(execFile);
 const PORT = 8471;

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { after, before, suite, test } from 'node:test';
 
-import { ownClient, refused, said } from '@gantry/testing/own-client.ts';
+import { ownClient, refused, said } from '@gantry/testing/clients/own-client.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 suite('gantry stats and update', { concurrency: false }, () => {

@@ -1,5 +1,5 @@
 import { childImage } from '../../images/configuration/child-image.ts';
-import type { Report } from '../../images/progress.ts';
+import type { Report } from '../../images/progress/progress.ts';
 import type { Image } from '../../images/store.ts';
 import type { Layer } from '../../layers/records.ts';
 import { EngineError } from '../../lib/errors.ts';

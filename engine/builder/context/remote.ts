@@ -6,7 +6,7 @@ import type { Dialect } from '../../buildfile/dialect.ts';
 import { MAX_FILE_BYTES } from '../../buildfile/limits.ts';
 import type { Engine } from '../../engine.ts';
 import { addressOf, fetchFile } from '../../images/import/fetch.ts';
-import type { Report } from '../../images/progress.ts';
+import type { Report } from '../../images/progress/progress.ts';
 import { compressionOf } from '../../layers/threads/compression.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { gitAddress } from './git-address.ts';

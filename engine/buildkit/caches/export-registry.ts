@@ -1,7 +1,7 @@
 import type { CredentialsByHost } from '../../builder/options.ts';
 import type { Engine } from '../../engine.ts';
 import { hostAndPath, parseReference, refuseAmbiguous, withDefaultTag } from '../../images/names/reference.ts';
-import { pushLayer } from '../../images/transfers/push-layer.ts';
+import { pushLayer } from '../../images/transfers/layers/push-layer.ts';
 import { Slots } from '../../images/transfers/slots.ts';
 import { LayerLines } from '../../images/transfers/transfer-lines.ts';
 import { EngineError } from '../../lib/errors.ts';

@@ -79,7 +79,12 @@ function placeOf(root: string, path: string): Buffer {
   return Buffer.concat([Buffer.from(`${root}/`), Buffer.from(path, 'latin1')]);
 }
 
-async function statOf(root: string, { folder, epoch }: Above, path: string, stats: Stats): Promise<Sent<typeof Stat> & { path: string }> {
+async function statOf(
+  root: string,
+  { folder, epoch }: Above,
+  path: string,
+  stats: Stats,
+): Promise<Sent<typeof Stat> & { path: string }> {
   return {
     path: `${folder}${folder === '' ? '' : '/'}${Buffer.from(path, 'latin1').toString()}`,
     mode: goMode(stats),

@@ -1,7 +1,7 @@
 import type { CredentialsByHost } from '../../builder/options.ts';
 import type { Engine } from '../../engine.ts';
 import { hostAndPath, type Reference } from '../../images/names/reference.ts';
-import type { Progress } from '../../images/progress.ts';
+import type { Progress } from '../../images/progress/progress.ts';
 import { pushImages } from '../../images/transfers/push.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { ANONYMOUS } from '../../registry/auth/credentials.ts';

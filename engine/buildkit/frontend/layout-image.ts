@@ -1,7 +1,7 @@
 import type { Engine } from '../../engine.ts';
 import { parseImage } from '../../images/configuration/image-json.ts';
 import { checkPlatform, type Platform } from '../../images/configuration/platform.ts';
-import type { Report } from '../../images/progress.ts';
+import type { Report } from '../../images/progress/progress.ts';
 import type { Image } from '../../images/store.ts';
 import { manifestFor } from '../../images/transfers/platform.ts';
 import { parseBoundedJson } from '../../lib/bounded-json.ts';

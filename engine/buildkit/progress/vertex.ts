@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
-import type { Progress } from '../../images/progress.ts';
+import type { Progress } from '../../images/progress/progress.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Warning } from '../frontend/checks/linter.ts';
 import { textOf } from '../frontend/errors.ts';

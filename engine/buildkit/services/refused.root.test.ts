@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, suite, test } from 'node:test';
 
+import { upgraded } from '@gantry/testing/streams/upgraded.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
-import { upgraded } from '@gantry/testing/upgraded.ts';
 
 import { ReturnRequest, SolveRequest as BridgeRequest, SolveResponse as BridgeResponse } from '../messages/bridge.ts';
 import { Nothing } from '../messages/common.ts';

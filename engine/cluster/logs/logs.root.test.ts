@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { after, before, suite, test } from 'node:test';
 
+import { refused, said } from '@gantry/testing/clients/own-client.ts';
 import { ClusterHosts, type ClusterHost } from '@gantry/testing/cluster/hosts.ts';
 import { Services, type TaskWire } from '@gantry/testing/cluster/services.ts';
 import { eventually } from '@gantry/testing/eventually.ts';
-import { refused, said } from '@gantry/testing/own-client.ts';
-import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
+import { assertSmallGrowth } from '@gantry/testing/memory/resident-memory.ts';
 
 const prints = (text: string): object => ({
   Command: ['sh', '-c', `${text}; trap "exit 0" TERM; sleep 100000 & wait`],

@@ -5,7 +5,7 @@ import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
 import { busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
-import { Session } from '@gantry/testing/session.ts';
+import { Session } from '@gantry/testing/streams/session.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Event = { Type: string; Action: string; Actor: { ID: string; Attributes: Record<string, string> } };

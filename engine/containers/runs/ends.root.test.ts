@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-import { Session } from '@gantry/testing/session.ts';
+import { Session } from '@gantry/testing/streams/session.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Message = { message: string };

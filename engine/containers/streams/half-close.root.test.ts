@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { Session } from '@gantry/testing/session.ts';
+import { Session } from '@gantry/testing/streams/session.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Given = { headers?: string[]; body?: string; stdin?: string };

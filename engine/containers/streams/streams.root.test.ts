@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
 import type { Inspect } from '@gantry/engine/containers/schema.ts';
-import { Session } from '@gantry/testing/session.ts';
+import { Session } from '@gantry/testing/streams/session.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { FrameDecoder } from '../../http/streams/frames.ts';

@@ -4,7 +4,7 @@ import { posix } from 'node:path';
 import type { Duplex } from 'node:stream';
 
 import { CanonicalResponse } from '../canonical-headers.ts';
-import { ENDPOINTS } from '../endpoints.ts';
+import { ENDPOINTS } from '../description/endpoints.ts';
 
 /** Requests that are followed by the client's stream, even without an upgrade; with or without a version. */
 const TAKEN_OVER_UNASKED = new RegExp(

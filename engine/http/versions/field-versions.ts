@@ -1,4 +1,4 @@
-import type { EndpointName } from '../endpoints.ts';
+import type { EndpointName } from '../description/endpoints.ts';
 import type { ApiVersion } from './api-version.ts';
 
 /** The first version of each field, by its path: `HostConfig.Init`. Fields that are not here are as old as the endpoint. */

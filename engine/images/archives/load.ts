@@ -7,7 +7,7 @@ import { shortId } from '../../lib/ids.ts';
 import type { Platform } from '../configuration/platform.ts';
 import { emitImageEvent } from '../event.ts';
 import { familiarReference } from '../names/reference.ts';
-import { progressLine, type Report } from '../progress.ts';
+import { progressLine, type Report } from '../progress/progress.ts';
 import { ArchiveFiles } from './archive-files.ts';
 import { readImages } from './archive-formats.ts';
 import type { ArchivedImage } from './archived-image.ts';

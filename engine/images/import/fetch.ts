@@ -4,7 +4,7 @@ import { EngineError, hasCode } from '../../lib/errors.ts';
 import { messageOf } from '../../lib/failure-message.ts';
 import { decodePercent } from '../../lib/notations/percent.ts';
 import { proxyFor } from '../../lib/proxies.ts';
-import type { Report } from '../progress.ts';
+import type { Report } from '../progress/progress.ts';
 
 /** How long a server may be silent, before its answer and within it. */
 const SILENCE_TIMEOUT_MS = 30_000;

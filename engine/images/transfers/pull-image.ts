@@ -9,11 +9,11 @@ import { parseNewImage } from '../configuration/image-json.ts';
 import { checkPlatform, HOST_PLATFORM, type Platform } from '../configuration/platform.ts';
 import { documentOf } from '../manifests/documents.ts';
 import { familiarReference, type Reference } from '../names/reference.ts';
-import type { Report } from '../progress.ts';
+import type { Report } from '../progress/progress.ts';
 import type { Image } from '../store.ts';
+import { pullLayers } from './layers/pull-layers.ts';
 import { oldConfiguration, oldLayers } from './old-image.ts';
 import { manifestFor } from './platform.ts';
-import { pullLayers } from './pull-layers.ts';
 
 export type Needs = Pick<
   Engine,

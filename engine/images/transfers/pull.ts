@@ -7,7 +7,7 @@ import { RegistryError } from '../../registry/errors.ts';
 import { Repository } from '../../registry/repository.ts';
 import type { Platform } from '../configuration/platform.ts';
 import { familiarName, familiarReference, hostAndPath, refuseAmbiguous, type Reference } from '../names/reference.ts';
-import type { Report } from '../progress.ts';
+import type { Report } from '../progress/progress.ts';
 import { pullImage, type Needs as NeedsOfImage } from './pull-image.ts';
 
 type Needs = NeedsOfImage & Pick<Engine, 'config' | 'events'>;

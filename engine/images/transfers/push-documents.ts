@@ -4,8 +4,8 @@ import { isIndex, readManifest, type Descriptor } from '../../registry/manifests
 import type { ImageDocument } from '../manifests/documents.ts';
 import { checkArchives } from '../missing-files.ts';
 import type { Image } from '../store.ts';
-import { hasExactly, pushExactLayer, type Needs as NeedsOfLayer } from './push-layer.ts';
-import { pushLayers, type Push } from './push-layers.ts';
+import { hasExactly, pushExactLayer, type Needs as NeedsOfLayer } from './layers/push-layer.ts';
+import { pushLayers, type Push } from './layers/push-layers.ts';
 
 type Needs = NeedsOfLayer & Pick<Engine, 'config' | 'images'>;
 

@@ -12,12 +12,12 @@ import { descriptorOf } from '../manifests/documents.ts';
 import { checkArchives } from '../missing-files.ts';
 import { familiarName, familiarReference, hostAndPath, type Reference } from '../names/reference.ts';
 import { describe } from '../present.ts';
-import type { Report } from '../progress.ts';
+import type { Report } from '../progress/progress.ts';
 import type { Image } from '../store.ts';
+import { pushLayer, type Needs as NeedsOfLayer } from './layers/push-layer.ts';
+import { pushLayers, type Push } from './layers/push-layers.ts';
 import { choosePushed, type Choice } from './push-choice.ts';
 import { hasExactLayers, pushIndex, pushManifest } from './push-documents.ts';
-import { pushLayer, type Needs as NeedsOfLayer } from './push-layer.ts';
-import { pushLayers, type Push } from './push-layers.ts';
 import { pushedDocuments } from './pushed-documents.ts';
 
 type Needs = NeedsOfLayer & Pick<Engine, 'config' | 'events' | 'images' | 'imageUsage' | 'layers'>;

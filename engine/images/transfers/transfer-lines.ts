@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
-import { progressLine, type Report } from '../progress.ts';
-import type { DownloadEvent } from './layer-downloads.ts';
+import { progressLine, type Report } from '../progress/progress.ts';
+import type { DownloadEvent } from './layers/layer-downloads.ts';
 
 /** As often as eyes can follow. */
 const INTERVAL_MS = 100;

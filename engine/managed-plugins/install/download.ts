@@ -6,7 +6,7 @@ import {
   withDefaultTag,
   type Reference,
 } from '../../images/names/reference.ts';
-import type { Report } from '../../images/progress.ts';
+import type { Report } from '../../images/progress/progress.ts';
 import { manifestFor } from '../../images/transfers/platform.ts';
 import { explainRegistryError } from '../../images/transfers/pull.ts';
 import { EngineError } from '../../lib/errors.ts';

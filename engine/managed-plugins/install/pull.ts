@@ -2,7 +2,7 @@ import { renameSync } from 'node:fs';
 
 import type { Engine } from '../../engine.ts';
 import { familiarReference } from '../../images/names/reference.ts';
-import type { Report } from '../../images/progress.ts';
+import type { Report } from '../../images/progress/progress.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { Credentials } from '../../registry/auth/credentials.ts';
 import { pluginFolder } from '../places.ts';

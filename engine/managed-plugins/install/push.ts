@@ -1,6 +1,6 @@
 import type { Engine } from '../../engine.ts';
 import { hostAndPath, parseReference } from '../../images/names/reference.ts';
-import type { Report } from '../../images/progress.ts';
+import type { Report } from '../../images/progress/progress.ts';
 import { explainRegistryError } from '../../images/transfers/pull.ts';
 import { LayerLines, retrying } from '../../images/transfers/transfer-lines.ts';
 import { EngineError } from '../../lib/errors.ts';

@@ -6,8 +6,8 @@ import { promisify } from 'node:util';
 
 import type { Engine } from '../../engine.ts';
 import { mountOverlay, unmount } from '../../host/mounts/mount.ts';
-import type { Report } from '../../images/progress.ts';
-import type { DownloadEvent } from '../../images/transfers/layer-downloads.ts';
+import type { Report } from '../../images/progress/progress.ts';
+import type { DownloadEvent } from '../../images/transfers/layers/layer-downloads.ts';
 import { LayerLines } from '../../images/transfers/transfer-lines.ts';
 import { shortId } from '../../lib/ids.ts';
 import type { Descriptor } from '../../registry/manifests.ts';

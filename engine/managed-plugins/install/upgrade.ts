@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import type { Engine } from '../../engine.ts';
 import { familiarReference } from '../../images/names/reference.ts';
-import type { Report } from '../../images/progress.ts';
+import type { Report } from '../../images/progress/progress.ts';
 import { EngineError } from '../../lib/errors.ts';
 import type { Credentials } from '../../registry/auth/credentials.ts';
 import { layerFile, pluginFolder, rootOf } from '../places.ts';

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 
-import { answeredMeanwhile } from '@gantry/testing/answered-meanwhile.ts';
 import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { imageArchive } from '@gantry/testing/busybox-image.ts';
 import { eventually } from '@gantry/testing/eventually.ts';
+import { assertSmallGrowth } from '@gantry/testing/memory/resident-memory.ts';
 import { Registries } from '@gantry/testing/registries/registries.ts';
-import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
+import { answeredMeanwhile } from '@gantry/testing/streams/answered-meanwhile.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf } from '../../build/compared.ts';

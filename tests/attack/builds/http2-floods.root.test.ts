@@ -3,10 +3,10 @@ import type { Socket } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
 import { eventually } from '@gantry/testing/eventually.ts';
-import { fields, FLAG, frame, FRAME, PREFACE, uint32 } from '@gantry/testing/http2-frames.ts';
-import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
+import { assertSmallGrowth } from '@gantry/testing/memory/resident-memory.ts';
+import { fields, FLAG, frame, FRAME, PREFACE, uint32 } from '@gantry/testing/streams/http2-frames.ts';
+import { upgraded } from '@gantry/testing/streams/upgraded.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
-import { upgraded } from '@gantry/testing/upgraded.ts';
 
 const MAX_GROWTH_MB = 64;
 const FRAMES = 200_000;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
-import { answeredMeanwhile } from '@gantry/testing/answered-meanwhile.ts';
+import { answeredMeanwhile } from '@gantry/testing/streams/answered-meanwhile.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf, type Files } from '../../build/compared.ts';

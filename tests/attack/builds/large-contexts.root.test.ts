@@ -3,10 +3,10 @@ import { readdir } from 'node:fs/promises';
 import { after, before, suite, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 
-import { answeredMeanwhile } from '@gantry/testing/answered-meanwhile.ts';
 import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { eventually } from '@gantry/testing/eventually.ts';
-import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
+import { assertSmallGrowth } from '@gantry/testing/memory/resident-memory.ts';
+import { answeredMeanwhile } from '@gantry/testing/streams/answered-meanwhile.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf } from '../../build/compared.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
-import { answeredMeanwhile } from '@gantry/testing/answered-meanwhile.ts';
-import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
+import { assertSmallGrowth } from '@gantry/testing/memory/resident-memory.ts';
+import { answeredMeanwhile } from '@gantry/testing/streams/answered-meanwhile.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { build, contextOf } from '../../build/compared.ts';

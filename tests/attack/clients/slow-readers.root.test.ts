@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
-import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
+import { assertSmallGrowth } from '@gantry/testing/memory/resident-memory.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const MAX_GROWTH_MB = 64;

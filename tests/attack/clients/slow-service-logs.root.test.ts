@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 
 import { eventually } from '@gantry/testing/eventually.ts';
-import { assertSmallGrowth } from '@gantry/testing/resident-memory.ts';
+import { assertSmallGrowth } from '@gantry/testing/memory/resident-memory.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 const MAX_GROWTH_MB = 64;

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
 import { internalWord } from '@gantry/testing/internal-words.ts';
-import { Session } from '@gantry/testing/session.ts';
+import { Session } from '@gantry/testing/streams/session.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 type Row = readonly [request: string, body?: string | object, headers?: Readonly<Record<string, string>>];

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 import { TarWriter, type TarEntry } from '@gantry/testing/archives/tar-writer.ts';
-import { newerClients } from '@gantry/testing/newer-clients.ts';
+import { newerClients } from '@gantry/testing/clients/newer-clients.ts';
 
 /** Undefined where they could not be fetched, which `./gantry test` says. */
 export const clients = newerClients();

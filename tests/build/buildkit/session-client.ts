@@ -13,7 +13,7 @@ import type { Message, Received, Sent } from '@gantry/engine/buildkit/wire/messa
 import { GrpcServer } from '@gantry/engine/buildkit/wire/server.ts';
 import type { Method, Methods } from '@gantry/engine/buildkit/wire/service.ts';
 import { GrpcError, StatusCode } from '@gantry/engine/buildkit/wire/status.ts';
-import { upgraded } from '@gantry/testing/upgraded.ts';
+import { upgraded } from '@gantry/testing/streams/upgraded.ts';
 
 const CONTROL = '/moby.buildkit.v1.Control/';
 const PIECE_BYTES = 32 * 1024;

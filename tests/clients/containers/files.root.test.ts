@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { tarList } from '@gantry/testing/archives/tar-list.ts';
 import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
-import { ownClient } from '@gantry/testing/own-client.ts';
+import { ownClient } from '@gantry/testing/clients/own-client.ts';
 
 import { BothEngines, normalised, type Said, type Side } from '../both-engines.ts';
 import { COPIES, type CopyRow } from './copy-rows.ts';

@@ -8,7 +8,7 @@ import { after, before, suite, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
-import { newerClients } from '@gantry/testing/newer-clients.ts';
+import { newerClients } from '@gantry/testing/clients/newer-clients.ts';
 
 import { BothEngines, normalised, type Side } from '../both-engines.ts';
 import { differences } from '../differences.ts';

@@ -3,7 +3,7 @@ import { randomFillSync } from 'node:crypto';
 import type { Api } from '@gantry/testing/api.ts';
 import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 
-import { compare, type Budget, type Row } from './measure.ts';
+import { compare, type Budget, type Row } from '../measure.ts';
 
 export const STEPS = 40;
 const CONTEXT = { files: 2000, bytes: 100_000 };

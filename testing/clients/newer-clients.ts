@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-const FOLDER = join(dirname(import.meta.dirname), 'build', 'clients');
+const FOLDER = join(dirname(dirname(import.meta.dirname)), 'build', 'clients');
 const SUITE = 'trixie';
 const PACKAGES = ['docker-cli', 'docker-compose', 'docker-buildx'];
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';

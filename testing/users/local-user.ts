@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { chown, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
-import { eventually } from './eventually.ts';
+import { eventually } from '../eventually.ts';
 
 const execute = promisify(execFile);
 /** Names the process of the test that made the user. */

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 
 import type { LocalUser } from './local-user.ts';
 
-const root = dirname(import.meta.dirname);
+const root = dirname(dirname(import.meta.dirname));
 /** Where the user finds this repository, whose own folders may be closed to others. */
 const SEEN_AT = '/mnt';
 const SHOW = 'mount --bind "$0" /mnt && exec "$@"';

@@ -1,4 +1,4 @@
-import type { ApiVersion } from './versions/api-version.ts';
+import type { ApiVersion } from '../versions/api-version.ts';
 
 type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
 

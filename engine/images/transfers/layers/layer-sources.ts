@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
 
-import type { Database } from '../../db/database.ts';
-import { createTable } from '../../db/migration-sql.ts';
-import { RecordTable } from '../../db/table.ts';
-import type { Layers } from '../../layers/layers.ts';
+import type { Database } from '../../../db/database.ts';
+import { createTable } from '../../../db/migration-sql.ts';
+import { RecordTable } from '../../../db/table.ts';
+import type { Layers } from '../../../layers/layers.ts';
 
 /** A blob of a repository that has the content of one of our layers. */
 const LayerSource = Type.Object({

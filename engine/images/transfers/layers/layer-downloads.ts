@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 
-import type { Engine } from '../../engine.ts';
-import { RegistryError } from '../../registry/errors.ts';
-import type { Descriptor } from '../../registry/manifests.ts';
-import type { Repository } from '../../registry/repository.ts';
-import { Slots } from './slots.ts';
+import type { Engine } from '../../../engine.ts';
+import { RegistryError } from '../../../registry/errors.ts';
+import type { Descriptor } from '../../../registry/manifests.ts';
+import type { Repository } from '../../../registry/repository.ts';
+import { Slots } from '../slots.ts';
 
 type Needs = Pick<Engine, 'archives' | 'blobs' | 'clock'>;
 

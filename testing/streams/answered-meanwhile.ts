@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { Api } from './api.ts';
+import type { Api } from '../api.ts';
 
 /** A client that asks without a pause takes a whole core from the work beside it. */
 const PAUSE_MS = 20;

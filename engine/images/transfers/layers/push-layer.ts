@@ -1,19 +1,19 @@
 import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import type { Engine } from '../../engine.ts';
-import { archiveSource } from '../../layers/archive-source.ts';
-import type { Layer } from '../../layers/records.ts';
-import type { ArchiveSource } from '../../layers/threads/archive-messages.ts';
-import { compressionOf } from '../../layers/threads/compression.ts';
-import { EngineError } from '../../lib/errors.ts';
-import { DOCKER_LAYER, type Descriptor } from '../../registry/manifests.ts';
-import { GrowingFile } from '../../registry/upload/growing-file.ts';
-import type { PushTarget } from '../../registry/upload/push-target.ts';
-import { hostAndPath } from '../names/reference.ts';
+import type { Engine } from '../../../engine.ts';
+import { archiveSource } from '../../../layers/archive-source.ts';
+import type { Layer } from '../../../layers/records.ts';
+import type { ArchiveSource } from '../../../layers/threads/archive-messages.ts';
+import { compressionOf } from '../../../layers/threads/compression.ts';
+import { EngineError } from '../../../lib/errors.ts';
+import { DOCKER_LAYER, type Descriptor } from '../../../registry/manifests.ts';
+import { GrowingFile } from '../../../registry/upload/growing-file.ts';
+import type { PushTarget } from '../../../registry/upload/push-target.ts';
+import { hostAndPath } from '../../names/reference.ts';
+import type { Slots } from '../slots.ts';
+import { retrying, type LayerLines } from '../transfer-lines.ts';
 import type { LayerSource } from './layer-sources.ts';
-import type { Slots } from './slots.ts';
-import { retrying, type LayerLines } from './transfer-lines.ts';
 
 export type Needs = Pick<Engine, 'archives' | 'blobs' | 'clock' | 'layers' | 'layerSources'>;
 

@@ -9,7 +9,7 @@ import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
 import { Dockerd, unmountBelow } from '@gantry/testing/dockerd.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { Figures, podmanIn } from './beside-podman.ts';
+import { Figures, podmanIn } from '../beside-podman.ts';
 import { largeContext, smallContext, STEPS } from './builds.ts';
 
 const TAR = { headers: { 'Content-Type': 'application/x-tar' } };

@@ -1,8 +1,8 @@
-import { VERSION } from '../version.ts';
+import { VERSION } from '../../version.ts';
+import type { Route } from '../route-table.ts';
+import { isBelow, OLDEST, type ApiVersion } from '../versions/api-version.ts';
+import { FIELD_VERSIONS, type FieldVersions } from '../versions/field-versions.ts';
 import type { Endpoint, EndpointName } from './endpoints.ts';
-import type { Route } from './route-table.ts';
-import { isBelow, OLDEST, type ApiVersion } from './versions/api-version.ts';
-import { FIELD_VERSIONS, type FieldVersions } from './versions/field-versions.ts';
 
 type DescribedRoute = Route & Readonly<{ endpoint: Endpoint }>;
 type Tree = {

@@ -1,8 +1,8 @@
-import { logUnexpected } from '../http/errors.ts';
-import type { Reply } from '../http/reply.ts';
-import type { ApiRequest } from '../http/request.ts';
-import { openStream, type ResponseStream } from '../http/streams/stream.ts';
-import { messageOf } from '../lib/failure-message.ts';
+import { logUnexpected } from '../../http/errors.ts';
+import type { Reply } from '../../http/reply.ts';
+import type { ApiRequest } from '../../http/request.ts';
+import { openStream, type ResponseStream } from '../../http/streams/stream.ts';
+import { messageOf } from '../../lib/failure-message.ts';
 import type { Progress, Report } from './progress.ts';
 
 /**

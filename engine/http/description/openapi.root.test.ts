@@ -4,9 +4,9 @@ import { after, before, suite, test } from 'node:test';
 import { Api } from '@gantry/testing/api.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
+import { NEWEST, type ApiVersion } from '../versions/api-version.ts';
+import { FIELD_VERSIONS } from '../versions/field-versions.ts';
 import { ENDPOINTS } from './endpoints.ts';
-import { NEWEST, type ApiVersion } from './versions/api-version.ts';
-import { FIELD_VERSIONS } from './versions/field-versions.ts';
 
 type Tree = {
   properties?: Record<string, Tree>;

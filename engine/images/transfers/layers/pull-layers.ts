@@ -1,17 +1,17 @@
 import { link } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import type { Engine } from '../../engine.ts';
-import { applyLayer, makeLayers } from '../../layers/apply.ts';
-import { chainIds, chainOn } from '../../layers/chain-id.ts';
-import type { Layer } from '../../layers/records.ts';
-import { hasCode } from '../../lib/errors.ts';
-import { shortId } from '../../lib/ids.ts';
-import type { Descriptor } from '../../registry/manifests.ts';
-import type { Repository } from '../../registry/repository.ts';
-import type { Report } from '../progress.ts';
+import type { Engine } from '../../../engine.ts';
+import { applyLayer, makeLayers } from '../../../layers/apply.ts';
+import { chainIds, chainOn } from '../../../layers/chain-id.ts';
+import type { Layer } from '../../../layers/records.ts';
+import { hasCode } from '../../../lib/errors.ts';
+import { shortId } from '../../../lib/ids.ts';
+import type { Descriptor } from '../../../registry/manifests.ts';
+import type { Repository } from '../../../registry/repository.ts';
+import type { Report } from '../../progress/progress.ts';
+import { LayerLines } from '../transfer-lines.ts';
 import type { Downloaded } from './layer-downloads.ts';
-import { LayerLines } from './transfer-lines.ts';
 
 type Needs = Pick<Engine, 'archives' | 'blobs' | 'clock' | 'layerDownloads' | 'layerSources' | 'layers' | 'locks'>;
 

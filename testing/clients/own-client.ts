@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { Worker } from 'node:worker_threads';
 
 /** Gantry's own command line, as a program of the tests: the bundle under `./gantry test`. */
-export const ownClient = process.env['GANTRY_CLIENT'] ?? join(dirname(import.meta.dirname), 'cli/main.ts');
+export const ownClient = process.env['GANTRY_CLIENT'] ?? join(dirname(dirname(import.meta.dirname)), 'cli/main.ts');
 
 export type Outcome = { stdout: string; stderr: string; code: number };
 

@@ -1,13 +1,13 @@
-import type { Engine } from '../../engine.ts';
-import type { Layer } from '../../layers/records.ts';
-import { shortId } from '../../lib/ids.ts';
-import type { PushTarget } from '../../registry/upload/push-target.ts';
-import type { Report } from '../progress.ts';
-import type { Image } from '../store.ts';
+import type { Engine } from '../../../engine.ts';
+import type { Layer } from '../../../layers/records.ts';
+import { shortId } from '../../../lib/ids.ts';
+import type { PushTarget } from '../../../registry/upload/push-target.ts';
+import type { Report } from '../../progress/progress.ts';
+import type { Image } from '../../store.ts';
+import type { PushedDocument } from '../pushed-documents.ts';
+import { Slots } from '../slots.ts';
+import { LayerLines } from '../transfer-lines.ts';
 import type { Needs as NeedsOfLayer, Options } from './push-layer.ts';
-import type { PushedDocument } from './pushed-documents.ts';
-import { Slots } from './slots.ts';
-import { LayerLines } from './transfer-lines.ts';
 
 /** As many as there are threads for it. */
 const COMPRESSIONS = 2;

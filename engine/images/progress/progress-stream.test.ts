@@ -5,8 +5,8 @@ import { connect, type AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 
-import { Reply } from '../http/reply.ts';
-import type { ApiRequest } from '../http/request.ts';
+import { Reply } from '../../http/reply.ts';
+import type { ApiRequest } from '../../http/request.ts';
 import { streamProgress } from './progress-stream.ts';
 import { progressLine } from './progress.ts';
 

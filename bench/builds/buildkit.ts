@@ -10,11 +10,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 import { busyboxArchive } from '@gantry/testing/busybox-image.ts';
+import { fetchNewerClients, newerClients } from '@gantry/testing/clients/newer-clients.ts';
 import { Dockerd } from '@gantry/testing/dockerd.ts';
-import { fetchNewerClients, newerClients } from '@gantry/testing/newer-clients.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
-import { Figures } from './beside-podman.ts';
+import { Figures } from '../beside-podman.ts';
 import { EIGHT_STEPS } from './builds.ts';
 
 const execute = promisify(execFile);
