@@ -27,8 +27,11 @@ suite('a client of the builder', { concurrency: false }, () => {
     await engine[Symbol.asyncDispose]();
   });
 
-  const solve = async (request: Sent<typeof SolveRequest>): Promise<unknown> =>
-    await client.call(`${CONTROL}Solve`, SolveRequest, SolveResponse, { ref: 'r', session: 's', ...request }, signal);
+  let solves = 0;
+  const solve = async (request: Sent<typeof SolveRequest>): Promise<unknown> => {
+    const whole = { ref: `build-${(solves += 1)}`, session: 's', ...request };
+    return await client.call(`${CONTROL}Solve`, SolveRequest, SolveResponse, whole, signal);
+  };
 
   const ROWS: readonly (readonly [string, Sent<typeof SolveRequest>, number, RegExp])[] = [
     ['a graph of operations', { definition: Buffer.from('x') }, 12, /graphs of operations are not taken/],
@@ -60,6 +63,14 @@ suite('a client of the builder', { concurrency: false }, () => {
       await assert.rejects(solve(request), { code, message });
     });
   }
+
+  test('gets the end of the progress of a refused build, which it awaits', async () => {
+    using progress = client.exchange(`${CONTROL}Status`, StatusRequest, StatusResponse, signal);
+    await progress.send({ ref: 'refused' });
+    progress.end();
+    await assert.rejects(solve({ ref: 'refused', frontend: 'gateway.v0' }), { code: 12 });
+    assert.deepEqual(await Array.fromAsync(progress.responses), []);
+  });
 
   test('is refused methods that are not part of the builder, and builds that there are not', async () => {
     await assert.rejects(client.call(`${CONTROL}Nothing`, Nothing, Nothing, {}, signal), { code: 12 });
