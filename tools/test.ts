@@ -48,7 +48,7 @@ if (process.getuid!() === 0 && !noRoot && !files.some((file) => file.endsWith('.
 const wrong = (places.length === 0 ? ['format:check', 'lint', 'types'] : []).filter((name) => !passes(name));
 const started = performance.now();
 const { passed, failed, skipped, told, seconds } = await runTestFiles(root, files, {
-  atOnce: availableParallelism() + 1,
+  atOnce: availableParallelism() + 2, // they wait for daemons and containers
   // Most of their time is that of elections, leases and sessions that end.
   waits: (file) => /^(?:engine|tests)\/cluster\/.*\.root\./.test(file),
   waitingAtOnce: availableParallelism(),
