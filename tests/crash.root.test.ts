@@ -12,7 +12,7 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 import { randomFrom } from './attack/random.ts';
 
 /** How often the daemon is killed; more by hand: `GANTRY_CRASHES=1000 node --test tests/crash.root.test.ts`. */
-const CRASHES = Number(process.env.GANTRY_CRASHES ?? 100);
+const CRASHES = Number(process.env.GANTRY_CRASHES ?? 50);
 const SEED = Number(process.env.GANTRY_CRASH_SEED ?? Date.now() % 1_000_000);
 const WORKERS = 4;
 /** A round has so many answers, however long they take, and then some time for what is under way. */
