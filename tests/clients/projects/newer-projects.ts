@@ -9,7 +9,7 @@ export type NewerProject = Readonly<{
 }>;
 
 /** A program that ends at once when it is stopped. */
-const STAY = "trap 'exit 0' TERM; echo $$0 began; while :; do sleep 0.1; done";
+const STAY = "trap 'exit 0' TERM; while :; do sleep 0.1; done";
 const CHECKED = { interval: '200ms', timeout: '30s', retries: 100 };
 
 const sh = (script: string): string[] => ['sh', '-c', script];
@@ -78,13 +78,13 @@ const SHOP: NewerProject = {
     ['--profile', 'tools', 'config', '--profiles'],
     ['up', '-d', '--wait', 'db'],
     ['up', '-d'],
-    ['logs', '--no-color', 'worker'],
-    ['logs', '--no-color', '--no-log-prefix', '--tail', '1', 'worker'],
     ['exec', '-T', '--index', '2', 'worker', 'wget', '-q', '-O', '-', 'http://web/'],
     ['exec', '-T', 'web', 'sh', '-c', 'nslookup -type=a store >/dev/null && echo found; echo $GREETING'],
     ['exec', '-T', 'web', 'false'],
     ['port', 'web', '80'],
     ['up', '-d'],
+    ['logs', '--no-color', 'worker'],
+    ['logs', '--no-color', '--no-log-prefix', '--tail', '1', 'worker'],
     ['up', '-d', '--scale', 'worker=4', '--no-recreate'],
     ['scale', 'worker=1'],
     ['--profile', 'tools', 'up', '-d', 'tool'],
@@ -116,7 +116,7 @@ const VAULT: NewerProject = {
       services: {
         app: {
           image: 'busybox',
-          command: sh(`id -u; cat /run/secrets/token /run/secrets/named /etc/app.conf; ${STAY}`),
+          command: sh(`id -u; cat /run/secrets/token /run/secrets/named /etc/app.conf; touch /dev/shm/read; ${STAY}`),
           env_file: ['app.env'],
           secrets: ['token', { source: 'token', target: 'named' }],
           configs: [{ source: 'settings', target: '/etc/app.conf' }],
@@ -149,7 +149,7 @@ const VAULT: NewerProject = {
           logging: { driver: 'json-file', options: { 'max-size': '1m', 'max-file': '2' } },
           devices: ['/dev/null:/dev/own-null:r'],
           ipc: 'private',
-          healthcheck: { test: ['CMD', 'true'], ...CHECKED, start_period: '1s' },
+          healthcheck: { test: ['CMD', 'test', '-e', '/dev/shm/read'], ...CHECKED, start_period: '1s' }, // logs are complete
         },
         sidecar: {
           image: 'busybox',
@@ -184,7 +184,7 @@ const VAULT: NewerProject = {
     ['create'],
     ['up', '-d', '--wait'],
     ['logs', '--no-color', 'app'],
-    ['exec', '-T', 'app', 'sh', '-c', 'echo $FROM_FILE $QUOTED; hostname; grep Cap /proc/self/status; ulimit -n'],
+    ['exec', '-T', 'app', 'sh', '-c', 'echo $FROM_FILE $QUOTED; hostname; grep Cap /proc/self/status'],
     ['exec', '-T', 'app', 'touch', '/file'],
     ['exec', '-T', '-u', 'root', '-w', '/run', 'app', 'pwd'],
     ['exec', '-T', 'sidecar', 'sh', '-c', 'hostname; cat /bound.conf; ls -d /named'],
