@@ -136,7 +136,8 @@ export class HealthChecks implements Disposable {
     const isStarting = healthStore.get(id)?.status === 'starting' && state !== undefined && isAlive(state);
     if (!isStarting || check.startPeriodMs === 0) return check.intervalMs;
     const age = state.startedAt.until(clock.now()).total('milliseconds');
-    return age < check.startPeriodMs ? check.startIntervalMs : check.intervalMs;
+    const left = check.startPeriodMs - age;
+    return left > 0 ? Math.min(check.startIntervalMs, left) : check.intervalMs;
   }
 
   #beginDue(): void {

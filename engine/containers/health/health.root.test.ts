@@ -97,6 +97,11 @@ suite('health checks', { concurrency: false }, () => {
     await engine.post(`/exec/${body.Id}/start`, { Detach: true });
   }
 
+  test('the first check comes when the start period ends, however long its interval', async () => {
+    const id = await checked('true', { StartPeriod: SECOND, StartInterval: 100_000 * SECOND });
+    await until(id, isHealthy);
+  });
+
   test('one that hangs is killed with its children, and the next one is run', async () => {
     const hang = 'test -e /fine && exit; trap "" TERM; sleep 1111 & sleep 1111';
     const id = await checked(hang, { Timeout: OFTEN, Retries: 1 });
