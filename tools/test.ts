@@ -49,8 +49,8 @@ const wrong = (places.length === 0 ? ['format:check', 'lint', 'types'] : []).fil
 const started = performance.now();
 const { passed, failed, skipped, told, seconds } = await runTestFiles(root, files, {
   atOnce: availableParallelism() + 2, // they wait for daemons and containers
-  // Most of their time is that of elections, leases and sessions that end.
-  waits: (file) => /^(?:engine|tests)\/cluster\/.*\.root\./.test(file),
+  // Most of their time is that of elections, leases, sessions and windows of limits that end.
+  waits: (file) => /^(?:engine|tests)\/cluster\/.*\.root\.|^(?:gateway|limiter)\//.test(file),
   waitingAtOnce: availableParallelism(),
   stallMs: 600_000,
   wholeMs: 5_000_000, // CI ends a run after 90 minutes, with what is installed before

@@ -18,7 +18,11 @@ suite('slow readers', { concurrency: false }, () => {
   before(async () => {
     engine = await TestEngine.start();
     const alone = { HostConfig: { NetworkMode: 'none' } };
-    writer = await engine.run(['sh', '-c', 'yes 0123456789012345678901234567890 | head -c 30000000; exec sleep 1000'], alone, 'writer');
+    writer = await engine.run(
+      ['sh', '-c', 'yes 0123456789012345678901234567890 | head -c 30000000; exec sleep 1000'],
+      alone,
+      'writer',
+    );
     await engine.run(['sh', '-c', 'dd if=/dev/zero of=/large bs=1M count=50; exec sleep 1000'], alone, 'large');
     assert.equal((await engine.post('/commit?container=large&repo=large')).status, 201);
   });

@@ -10,7 +10,10 @@ import { TestEngine } from '@gantry/testing/test-engine.ts';
 const MAX_GROWTH_MB = 64;
 const READERS = 20;
 const ADDRESS = { ListenAddr: '127.0.0.1:2377', AdvertiseAddr: '127.0.0.1' };
-const WRITER = { Image: 'busybox', Command: ['sh', '-c', 'yes 0123456789012345678901234567890 | head -c 8000000; echo; echo end; exec sleep 1000'] };
+const WRITER = {
+  Image: 'busybox',
+  Command: ['sh', '-c', 'yes 0123456789012345678901234567890 | head -c 8000000; echo; echo end; exec sleep 1000'],
+};
 
 /** Their lines pass through the node, the leader and the manager, all of them in this daemon. */
 test("slow readers of a service's log cost little memory, and others are served", async () => {
