@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 
 import { eventually } from '@gantry/testing/eventually.ts';
@@ -106,6 +106,26 @@ suite('floods of HTTP/2', { concurrency: false }, () => {
       });
     }
   }
+
+  test('a connection that begins with HTTP/2 beyond the limit is refused once, and closed', async () => {
+    const refused = Promise.withResolvers<string>();
+    const sockets = Array.from({ length: 200 }, () => {
+      const socket = connect(engine.socketPath, () => socket.write(Buffer.concat([PREFACE, SETTINGS])));
+      let said = '';
+      socket.on('data', (piece: Buffer) => (said += piece.toString('latin1')));
+      return socket.on('close', () => refused.resolve(said));
+    });
+
+    const said = await refused.promise;
+
+    assert.match(said, /^HTTP\/1\.1 500 [^]*too many connections of builders are open/);
+    assert.equal(said.match(/HTTP\/1\.1/g)?.length, 1);
+    for (const socket of sockets) socket.destroy();
+    await eventually('others can connect', async () => {
+      (await upgraded(engine.socketPath, '/grpc')).destroy();
+      return true;
+    });
+  });
 
   test('/grpc: 300 connections with 128 calls each', async () => {
     const calls = Buffer.concat(Array.from({ length: 128 }, (_, at) => callAt(at)));
