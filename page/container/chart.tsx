@@ -2,6 +2,8 @@ import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type uPlot from 'uplot';
 
+import { isDark } from '../parts/colour-scheme.ts';
+import { useStore } from '../parts/store.ts';
 import type { Reading } from './usage-history.ts';
 
 export type Line = Readonly<{ word: string; field: Exclude<keyof Reading, 'at'> }>;
@@ -21,9 +23,9 @@ const LINE_CLASSES = ['line-1', 'line-2'];
 export function Chart({ title, lines, format, readings }: Props): JSX.Element {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
-  const data = dataOf(readings, lines);
-  const latest = useRef(data);
-  latest.current = data;
+  const latest = useRef(readings);
+  latest.current = readings;
+  const scheme = useStore(isDark);
   useEffect(() => {
     const element = place.current;
     if (element === null) return undefined;
@@ -33,8 +35,10 @@ export function Chart({ title, lines, format, readings }: Props): JSX.Element {
       const { createPlot } = await import('./plot.ts');
       if (isGone) return;
       const colours = LINE_CLASSES.map((name) => colourOf(element, name));
-      const look = { width: element.clientWidth, height: HEIGHT, colours, format };
-      plot.current = createPlot(element, latest.current, look);
+      const grid = colourOf(element, 'grid-line');
+      const look = { width: element.clientWidth, height: HEIGHT, colours, grid, format };
+      plot.current = createPlot(element, dataOf([], lines), look);
+      draw(plot.current, latest.current, lines);
       sizes.observe(element);
     };
     void begin();
@@ -44,12 +48,9 @@ export function Chart({ title, lines, format, readings }: Props): JSX.Element {
       plot.current?.destroy();
       plot.current = undefined;
     };
-  }, []);
+  }, [scheme]);
   useEffect(() => {
-    plot.current?.setData(data, false);
-    const end = readings.at(-1)?.at ?? 0;
-    const start = Math.min(readings[0]?.at ?? 0, end - MIN_SPAN_SECONDS);
-    plot.current?.setScale('x', { min: start, max: end });
+    if (plot.current !== undefined) draw(plot.current, readings, lines);
   }, [readings]);
   const last = readings.at(-1);
   return (
@@ -69,6 +70,12 @@ export function Chart({ title, lines, format, readings }: Props): JSX.Element {
       <div ref={place} aria-hidden="true" />
     </figure>
   );
+}
+
+function draw(plot: uPlot, readings: readonly Reading[], lines: readonly Line[]): void {
+  plot.setData(dataOf(readings, lines), false);
+  const end = readings.at(-1)?.at ?? 0;
+  plot.setScale('x', { min: Math.min(readings[0]?.at ?? 0, end - MIN_SPAN_SECONDS), max: end });
 }
 
 function dataOf(readings: readonly Reading[], lines: readonly Line[]): uPlot.AlignedData {

@@ -1,12 +1,18 @@
 import type { Inspect } from '@gantry/client/containers.ts';
+import type { Changes as ChangeList } from '@gantry/engine/containers/schema.ts';
 import type { JSX } from 'preact';
 
+import { call } from '../api/request.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { List } from '../parts/list.tsx';
-import { timeText } from '../parts/texts.ts';
+import { useLoad } from '../parts/load.ts';
+import { countText, timeText } from '../parts/texts.ts';
 
-/** Environment, mounts, networks, health and labels. */
+const KINDS = ['changed', 'added', 'deleted'];
+const MAX_CHANGES = 500;
+
+/** Environment, mounts, networks, health, labels and changed files. */
 export function Details({ container }: { container: Inspect }): JSX.Element {
   const { Config, Mounts, NetworkSettings, State } = container;
   const checks = State.Health?.Log ?? [];
@@ -51,7 +57,34 @@ export function Details({ container }: { container: Inspect }): JSX.Element {
       )}
       <h2>Labels</h2>
       <Pairs pairs={Object.entries(Config.Labels)} none="No labels" />
+      <Changes container={container} />
     </div>
+  );
+}
+
+/** Files that differ from those of the image. */
+function Changes({ container: { Id, State } }: { container: Inspect }): JSX.Element {
+  const { value, problem, reload } = useLoad(
+    async () => (await call<ChangeList>('GET', `/containers/${Id}/changes`)) ?? [],
+    `${Id} ${State.Status}`,
+  );
+  const changes = value?.slice(0, MAX_CHANGES) ?? [];
+  const left = (value?.length ?? 0) - changes.length;
+  return (
+    <section aria-label="Changed files">
+      <h2>
+        Changed files{' '}
+        <button type="button" onClick={reload}>
+          Read again
+        </button>
+      </h2>
+      {value === undefined ? (
+        <p class="soft">{problem ?? 'Loading…'}</p>
+      ) : (
+        <List head={['Path', 'Change']} rows={changes.map(({ Path, Kind }) => [Path, KINDS[Kind]])} none="None" />
+      )}
+      {left > 0 && <p class="soft">{countText(left, 'more change')}.</p>}
+    </section>
   );
 }
 

@@ -16,11 +16,12 @@ type Props = { chosen: readonly Summary[]; done: () => void };
 /** Actions on the chosen containers. */
 export function ChosenActions({ chosen, done }: Props): JSX.Element {
   const [isBusy, setBusy] = useState(false);
-  const run = async (work: () => Promise<unknown>): Promise<void> => {
+  /** The choice stays after a question that was answered by Cancel. */
+  const run = async (work: () => Promise<boolean | void>): Promise<void> => {
     setBusy(true);
-    await work();
+    const isDone = await work();
     setBusy(false);
-    done();
+    if (isDone !== false) done();
   };
   const isOff = isBusy || chosen.length === 0;
   return (

@@ -18,7 +18,7 @@ export function List({ head, rows, none }: ListProps): JSX.Element {
         {rows.map((row, index) => (
           <tr key={index}>
             {row.map((value, column) => (
-              <td key={column}>
+              <td key={column} data-column={head[column]}>
                 <bdi>{value}</bdi>
               </td>
             ))}

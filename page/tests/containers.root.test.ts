@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
 import { eventually } from '@gantry/testing/eventually.ts';
@@ -12,7 +13,7 @@ suite('containers in a browser', { concurrency: false }, () => {
   let web: string;
   before(async () => {
     browser = await PageTest.start();
-    web = await browser.engine.run(['sleep', '1000'], {}, 'web');
+    web = await browser.engine.run(['sleep', '1000'], { StopTimeout: 1 }, 'web');
   });
   after(async () => await browser[Symbol.asyncDispose]());
 
@@ -61,7 +62,7 @@ suite('containers in a browser', { concurrency: false }, () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
     assert.equal(await stateOf(id), 'running');
 
-    await page.getByRole('checkbox', { name: 'Choose passing' }).check();
+    assert.equal(await page.getByRole('checkbox', { name: 'Choose passing' }).isChecked(), true);
     await page.getByRole('button', { name: 'Remove', exact: true }).first().click();
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await page.getByRole('row', { name: /passing/ }).waitFor({ state: 'detached' });
@@ -87,18 +88,71 @@ suite('containers in a browser', { concurrency: false }, () => {
     assert.deepEqual(open.problems, []);
   });
 
-  test('of a long log only the lines in view exist, and a search finds the others', async () => {
-    const id = await browser.engine.run(['sh', '-c', 'seq 4000 | sed "s/^/line-/"; sleep 1000'], {}, 'lines');
-    await using open = await browser.open();
+  test('of a long log only the lines in view exist, a search finds the others, and a time before them is jumped to', async () => {
+    const script = 'echo the very first; sleep 2; seq 6000 | sed "s/^/line-/"; sleep 1000';
+    const id = await browser.engine.run(['sh', '-c', script], {}, 'lines');
+    await eventually('all is printed', async () => (await browser.engine.output(id)).stdout.includes('line-6000'));
+    await using open = await browser.open({ timezoneId: 'UTC' });
     const { page } = open;
     await goTo(page, `containers/${id}/logs`);
-    await page.getByText('line-4000', { exact: true }).waitFor();
+    await page.getByText('line-6000', { exact: true }).waitFor();
     const drawn = await page.locator('.log-line').count();
+    const search = page.getByRole('searchbox', { name: 'Search the log' });
 
-    await page.getByRole('searchbox', { name: 'Search the log' }).fill('line-1234');
+    await search.fill('line-1234');
     await page.getByText(/^1 of \d+ lines/).waitFor();
+    await search.fill('');
+    const { body } = await browser.engine.get<{ State: { StartedAt: string } }>(`/containers/${id}/json`);
+    await page.getByLabel('Jump to time').fill(body.State.StartedAt.slice(0, 19));
+    await page.getByText('the very first').waitFor();
+    await page.getByRole('button', { name: 'Follow' }).click();
+    await page.getByText('line-6000', { exact: true }).waitFor();
 
     assert.ok(drawn < 300, `${drawn} lines`);
+    assert.deepEqual(open.problems, []);
+  });
+
+  test('lines have their colours, are chosen by level, and are downloaded as they were printed', async () => {
+    const script =
+      'printf "ERROR \\033[31mred\\033[0m\\nlevel=warn old\\nplain\\n[info] fine\\n"; echo "no level" >&2; sleep 1000';
+    const id = await browser.engine.run(['sh', '-c', script], {}, 'levels');
+    await using open = await browser.open({ acceptDownloads: true });
+    const { page } = open;
+    await goTo(page, `containers/${id}/logs`);
+    await page.getByText('5 lines', { exact: true }).waitFor();
+    const colour = await page.getByText('red', { exact: true }).getAttribute('class');
+
+    await page.getByRole('button', { name: 'Warnings' }).click();
+    await page.getByText('2 of 5 lines').waitFor();
+    await page.getByRole('button', { name: 'Errors' }).click();
+    await page.getByText('1 of 5 lines').waitFor();
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download' }).click();
+    const file = await download;
+
+    const text = readFileSync(await file.path(), 'utf8');
+    const lines = text.split('\n').map((line) => line.replace(/^\S+ /, ''));
+    assert.equal(file.suggestedFilename(), 'levels.log');
+    assert.deepEqual(lines.toSorted(), [
+      '',
+      'ERROR \x1b[31mred\x1b[0m',
+      '[info] fine',
+      'level=warn old',
+      'no level',
+      'plain',
+    ]);
+    assert.equal(colour, 'ansi-1');
+    assert.deepEqual(open.problems, []);
+  });
+
+  test('files that a container changed are listed', async () => {
+    const id = await browser.engine.run(['sh', '-c', 'echo x >/made-here; sleep 1000'], {}, 'changing');
+    await using open = await browser.open();
+
+    await goTo(open.page, `containers/${id}/details`);
+    await open.page.getByRole('row', { name: '/made-here added' }).waitFor();
+
+    assert.deepEqual(open.problems, []);
   });
 
   test('a page says that the daemon is away, and shows its containers again when it is back', async () => {

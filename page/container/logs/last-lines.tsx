@@ -18,7 +18,7 @@ export function LastLines({ container: { Id, Config, State } }: { container: Ins
   return (
     <>
       <h2>Last lines</h2>
-      <div class="log short">
+      <div class="log short" tabIndex={0} role="region" aria-label="Last lines">
         {lines.map((line, index) => (
           <LogRow key={index} line={line} showsTime search="" />
         ))}

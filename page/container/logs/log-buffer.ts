@@ -8,42 +8,66 @@ export type LogState = Readonly<{
   /** Lines that were dropped, because a browser cannot keep all. */
   dropped: number;
 }>;
+type Options = Readonly<{
+  tty: boolean;
+  /** Reads from this time on, and follows nothing; else from the last lines on. */
+  from?: Date | undefined;
+}>;
 
 export const FIRST_LINES = 5000;
+/** Lines after a time that was jumped to. */
+const MAX_LINES_AFTER = 50_000;
 const MAX_LINES = 200_000;
 /** Dropped at once, so that a fast log does not move all lines for each new one. */
 const DROPPED_LINES = 50_000;
 const DRAW_INTERVAL_MS = 100;
 
-/** The lines of a container's log, from its last ones on. */
+/** The lines of a container's log. */
 export class LogBuffer {
   readonly state = new Store<LogState>({ lines: [], dropped: 0 });
   readonly #id: string;
   readonly #isFramed: boolean;
+  readonly #from: Date | undefined;
   #lines: LogLine[] = [];
   #dropped = 0;
   #isDue = false;
 
-  constructor(id: string, { tty }: { tty: boolean }) {
+  constructor(id: string, { tty, from }: Options) {
     this.#id = id;
     this.#isFramed = !tty;
+    this.#from = from;
   }
 
   /** Reads while somebody looks; returns the function that ends it. */
   follow(): () => void {
     return follow({
       read: async (signal) => {
-        // After a break the lines since the last one; the first of them is known.
-        const last = this.#lines.at(-1)?.time;
-        const from = last === undefined ? { tail: String(FIRST_LINES) } : { since: last };
-        const query = { ...WHOLE, ...from, follow: true };
-        const reader = new LogReader({ isFramed: this.#isFramed });
-        for await (const piece of bytesOf(await open('GET', `/containers/${this.#id}/logs`, { query, signal }))) {
-          this.#add(reader.read(piece).filter(({ time }) => last === undefined || time > last));
-        }
+        if (this.#from === undefined) await this.#readLast(signal);
+        else if (this.#lines.length === 0) await this.#readFrom(this.#from, signal);
         await new Promise((resolve) => signal.addEventListener('abort', resolve)); // it has ended: nothing follows
       },
     });
+  }
+
+  async #readLast(signal: AbortSignal): Promise<void> {
+    // After a break the lines since the last one; the first of them is known.
+    const last = this.#lines.at(-1)?.time;
+    const from = last === undefined ? { tail: String(FIRST_LINES) } : { since: last };
+    const query = { ...WHOLE, ...from, follow: true };
+    const reader = new LogReader({ isFramed: this.#isFramed });
+    for await (const piece of bytesOf(await open('GET', `/containers/${this.#id}/logs`, { query, signal }))) {
+      this.#add(reader.read(piece).filter(({ time }) => last === undefined || time > last));
+    }
+  }
+
+  async #readFrom(from: Date, signal: AbortSignal): Promise<void> {
+    const query = { ...WHOLE, since: from.toISOString() };
+    const reader = new LogReader({ isFramed: this.#isFramed });
+    for await (const piece of bytesOf(await open('GET', `/containers/${this.#id}/logs`, { query, signal }))) {
+      this.#add(reader.read(piece));
+      if (this.#lines.length >= MAX_LINES_AFTER) return;
+    }
+    this.#add(reader.end());
   }
 
   #add(lines: readonly LogLine[]): void {

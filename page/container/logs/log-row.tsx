@@ -1,14 +1,16 @@
 import type { JSX } from 'preact';
 
 import { ansiSpans, type Span } from './ansi.ts';
+import { levelOf } from './levels.ts';
 import type { LogLine } from './log-lines.ts';
 
 type Props = { line: LogLine; showsTime: boolean; search: string };
 
 /** One line of a log: its text is text, whatever it contains. */
 export function LogRow({ line: { time, text, isError }, showsTime, search }: Props): JSX.Element {
+  const level = levelOf(text);
   return (
-    <div class={isError ? 'log-line error' : 'log-line'}>
+    <div class={['log-line', isError ? 'stderr' : '', level === undefined ? '' : `level-${level}`].join(' ').trim()}>
       {showsTime && time !== '' && <time dateTime={time}>{clockText(time)}</time>}
       <bdi>{ansiSpans(text).map((span, index) => spanOf(span, index, search))}</bdi>
     </div>
@@ -36,9 +38,10 @@ function marked(text: string, search: string): (string | JSX.Element)[] {
   return parts;
 }
 
-/** The time of the day on this machine, with milliseconds. */
-export function clockText(time: string): string {
+/** The time of the day on this machine, with milliseconds; with the date unless it is today. */
+function clockText(time: string): string {
   const at = new Date(time);
   if (Number.isNaN(at.getTime())) return '';
-  return `${at.toLocaleTimeString('en-GB')}.${String(at.getMilliseconds()).padStart(3, '0')}`;
+  const date = at.toDateString() === new Date().toDateString() ? '' : `${at.toLocaleDateString('sv')} `;
+  return `${date}${at.toLocaleTimeString('en-GB')}.${String(at.getMilliseconds()).padStart(3, '0')}`;
 }

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { ansiSpans, plainText } from './ansi.ts';
-import { LogReader } from './log-lines.ts';
+import { levelOf } from './levels.ts';
+import { LogFilter } from './log-filter.ts';
+import { LogReader, type LogLine } from './log-lines.ts';
 
 const TIME = '2026-11-28T10:00:00.000000001Z';
 
@@ -69,4 +71,41 @@ test('colours become classes; everything else that steers a terminal is dropped'
 
   for (const [line, spans] of rows) assert.deepEqual(ansiSpans(line), spans, JSON.stringify(line));
   assert.equal(plainText('\x1b[31ma\x1b[0mb'), 'ab');
+});
+
+test('a line has the level that it names in one of the usual forms', () => {
+  const rows: [string, string | undefined][] = [
+    ['2026-11-28 10:00:00 ERROR no connection', 'error'],
+    ['\x1b[31mFATAL\x1b[0m: password', 'error'],
+    ['error: no such file', 'error'],
+    ['time="…" level=warning msg="old"', 'warning'],
+    ['{"level":50,"msg":"no"}', 'error'],
+    ['{"time":1,"severity":"DEBUG"}', 'debug'],
+    ['2026/11/28 10:00:00 [notice] 7#7: start', 'info'],
+    ['INFO 0 errors found', 'info'],
+    ['0 errors, 3 warnings', undefined],
+    ['GET /error 200', undefined],
+    [`${'x'.repeat(200)} ERROR`, undefined],
+    ['', undefined],
+  ];
+
+  for (const [line, level] of rows) assert.equal(levelOf(line), level, line);
+});
+
+test('a filter keeps its hits as lines come and old ones are dropped, and begins anew with another search', () => {
+  const line = (text: string): LogLine => ({ time: TIME, text, isError: false });
+  const lines = ['a ERROR', 'b', 'c WARN', 'a d'].map(line);
+  const filter = new LogFilter();
+  const texts = (wanted: object, dropped: number, count: number): string =>
+    filter
+      .apply({ lines: lines.slice(dropped, count), dropped }, { search: '', level: 'all', ...wanted })
+      .map(({ text }) => text)
+      .join(', ');
+
+  assert.equal(texts({ search: 'a ' }, 0, 2), 'a ERROR');
+  assert.equal(texts({ search: 'a ' }, 0, 4), 'a ERROR, a d');
+  assert.equal(texts({ search: 'a ' }, 1, 4), 'a d');
+  assert.equal(texts({ level: 'warning' }, 0, 4), 'a ERROR, c WARN');
+  assert.equal(texts({ level: 'error' }, 0, 4), 'a ERROR');
+  assert.equal(texts({}, 0, 2), 'a ERROR, b');
 });

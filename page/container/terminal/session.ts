@@ -25,7 +25,7 @@ export async function openShell(containerId: string, size: { width: number; heig
 /** Connects a terminal to its shell, until one of them ends. */
 export function connectShell(terminal: Terminal, id: string, signal: AbortSignal): void {
   const url = new URL(apiUrl(`/exec/${id}/ws`), location.href);
-  url.protocol = 'ws:';
+  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
   const socket = new WebSocket(url);
   socket.binaryType = 'arraybuffer';
   const encoder = new TextEncoder();
