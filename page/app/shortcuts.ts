@@ -13,11 +13,13 @@ export const PLACES: ReadonlyMap<string, string> = new Map([
 
 let isGoing = false;
 
-/** `g c` and so on go to a screen, `/` to its search, `j` and `k` through its rows. */
+/** `g c` and so on go to a screen, `/` to its search, Enter from there to the first row, `j` and `k` through the rows. */
 export function handleShortcuts(): void {
   addEventListener('keydown', (event) => {
     const target = event.target instanceof HTMLElement ? event.target : document.body;
-    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(target)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (target instanceof HTMLInputElement && target.type === 'search') return leaveSearch(target, event);
+    if (isTyping(target)) return;
     const place = isGoing ? PLACES.get(event.key) : undefined;
     isGoing = event.key === 'g';
     if (place !== undefined) go(place);
@@ -27,6 +29,14 @@ export function handleShortcuts(): void {
     else return;
     event.preventDefault();
   });
+}
+
+/** Escape empties a search (the browser does), and then leaves it. */
+function leaveSearch(search: HTMLInputElement, event: KeyboardEvent): void {
+  if (event.key === 'Escape' && search.value === '') search.blur();
+  if (event.key !== 'Enter') return;
+  step(1);
+  event.preventDefault(); // else the row is opened
 }
 
 function isTyping(target: HTMLElement): boolean {
@@ -40,7 +50,7 @@ function focusOn(selector: string): void {
 
 /** Moves the focus to the main link of the next row. */
 function step(by: number): void {
-  const links = [...document.querySelectorAll<HTMLElement>('main a.row-link')];
+  const links = [...document.querySelectorAll<HTMLElement>('main .row-link:not(:disabled)')];
   const at = links.indexOf(document.activeElement as HTMLElement);
   const next = links[at === -1 && by < 0 ? links.length - 1 : at + by];
   next?.focus();

@@ -48,7 +48,7 @@ export function ContainerRow({ container, usage, index, isChosen, choose }: Prop
         <PortLinks ports={Ports} />
       </td>
       <td class="number">{usage === undefined ? '' : percentText(usage.cpu)}</td>
-      <td class="number">{usage === undefined ? '' : sizeText(usage.memory)}</td>
+      <td class="number narrow">{usage === undefined ? '' : sizeText(usage.memory)}</td>
       <td class="number wide">{usage === undefined ? '' : `${sizeText(usage.received + usage.sent)}/s`}</td>
       <td class="number middle" title={Status}>
         {ageText(Created * 1000)}

@@ -14,7 +14,7 @@ import { followUsage, usages } from './usage.ts';
 const ROW_HEIGHT = 34;
 /** The first columns, and the classes of the others, of which a narrow screen hides some. */
 const ALWAYS_SHOWN = 3;
-const REST = ['wide', 'ports middle', 'number', 'number', 'number wide', 'number middle'];
+const REST = ['wide', 'ports middle', 'number', 'number narrow', 'number wide', 'number middle'];
 const SHOWN: readonly (readonly [Shown, string])[] = [
   ['all', 'All'],
   ['running', 'Running'],
@@ -83,10 +83,10 @@ export function ContainersScreen(): JSX.Element {
               </th>
               <th class="state-cell">State</th>
               <Sorted order="name" now={order} set={setOrder} word="Name" />
-              <th class="wide">Image</th>
+              <th class="image wide">Image</th>
               <th class="ports middle">Ports</th>
               <Sorted order="cpu" now={order} set={setOrder} word="CPU" kind="number" />
-              <Sorted order="memory" now={order} set={setOrder} word="Memory" kind="number" />
+              <Sorted order="memory" now={order} set={setOrder} word="Memory" kind="number narrow" />
               <th class="number wide">Network</th>
               <Sorted order="age" now={order} set={setOrder} word="Age" kind="number middle" />
             </tr>
@@ -113,7 +113,7 @@ export function ContainersScreen(): JSX.Element {
                         )
                       }
                     >
-                      choose
+                      choose all
                     </button>
                   </td>
                   {REST.map((kind, at) => (

@@ -26,6 +26,7 @@ const all = new Map(
     summary('b', { ...project('shop'), Created: 5 }),
     summary('a', { State: 'exited' }),
     summary('c', project('shop')),
+    summary('t', { Labels: { 'com.docker.swarm.service.name': 'api' } }),
     summary('d', { Health: { Status: 'unhealthy', FailingStreak: 1 } }),
   ].map((one) => [one.Id, one]),
 );
@@ -35,19 +36,19 @@ function textOf(row: Row): string {
   return row.kind === 'group' ? `[${row.project}]` : row.container.Names[0]!.slice(1);
 }
 
-test('containers of a project are below its name, others last; search, filters and order choose among them', () => {
+test('containers of a project or service are below its name, others last; search, filters and order choose among them', () => {
   const shown = (view: object): string =>
     rowsOf(all, new Map(), { ...VIEW, ...view })
       .map(textOf)
       .join(' ');
 
-  assert.equal(shown({}), '[shop] b c [] a d');
-  assert.equal(shown({ closed: new Set(['shop']) }), '[shop] [] a d');
+  assert.equal(shown({}), '[api] t [shop] b c [] a d');
+  assert.equal(shown({ closed: new Set(['shop']) }), '[api] t [shop] [] a d');
   assert.equal(shown({ shown: 'stopped' }), 'a');
   assert.equal(shown({ shown: 'unhealthy' }), 'd');
   assert.equal(shown({ search: 'SHOP c' }), '[shop] c');
   assert.equal(shown({ search: 'nowhere' }), '');
-  assert.equal(shown({ order: 'age' }), '[shop] b c [] a d');
+  assert.equal(shown({ order: 'age' }), '[api] t [shop] b c [] a d');
 });
 
 test('rates are those between two lines; a container that is new has none yet', () => {

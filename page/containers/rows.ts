@@ -12,12 +12,13 @@ export type Shown = 'all' | 'running' | 'stopped' | 'unhealthy';
 type View = Readonly<{ search: string; shown: Shown; order: Order; closed: ReadonlySet<string> }>;
 
 const PROJECT = 'com.docker.compose.project';
+const CLUSTER_SERVICE = 'com.docker.swarm.service.name';
 export const SERVICE = 'com.docker.compose.service';
 
-/** The rows of the table: containers of a compose project below its name, the others last. */
+/** The rows of the table: containers of a compose project or of a service below its name, the others last. */
 export function rowsOf(all: Containers, usages: ReadonlyMap<string, Usage>, view: View): Row[] {
   const fitting = [...all.values()].filter((one) => fits(one, view)).toSorted(comparing(view.order, usages));
-  const projects = Map.groupBy(fitting, ({ Labels }) => Labels[PROJECT] ?? '');
+  const projects = Map.groupBy(fitting, groupOf);
   const names = [...projects.keys()].filter((name) => name !== '').toSorted((a, b) => a.localeCompare(b));
   const alone = projects.get('') ?? [];
   const ofGroup = (project: string, members: readonly Summary[]): Row[] => [
@@ -29,17 +30,21 @@ export function rowsOf(all: Containers, usages: ReadonlyMap<string, Usage>, view
   return alone.length === 0 ? grouped : [...grouped, ...ofGroup('', alone)];
 }
 
+function groupOf({ Labels }: Summary): string {
+  return Labels[PROJECT] ?? Labels[CLUSTER_SERVICE] ?? '';
+}
+
 function asRow(container: Summary): Row {
   return { kind: 'container', container };
 }
 
 function fits(container: Summary, { search, shown }: View): boolean {
-  const { State, Health, Image, Id, Labels } = container;
+  const { State, Health, Image, Id } = container;
   const isAlive = State === 'running' || State === 'paused' || State === 'restarting';
   if (shown === 'running' && !isAlive) return false;
   if (shown === 'stopped' && isAlive) return false;
   if (shown === 'unhealthy' && Health?.Status !== 'unhealthy') return false;
-  const text = `${nameOf(container)} ${Image} ${Id} ${Labels[PROJECT] ?? ''} ${State}`.toLowerCase();
+  const text = `${nameOf(container)} ${Image} ${Id} ${groupOf(container)} ${State}`.toLowerCase();
   return search
     .toLowerCase()
     .split(/\s+/)

@@ -2,19 +2,21 @@ import type { Info, Version } from '@gantry/client/system.ts';
 import type { DiskUsageWire } from '@gantry/engine/system/disk-usage-schema.ts';
 import type { JSX } from 'preact';
 
-import { call } from '../api/request.ts';
+import { call, isReadOnly } from '../api/request.ts';
 import { Facts } from '../parts/facts.tsx';
 import { List } from '../parts/list.tsx';
 import { useLoad } from '../parts/load.ts';
+import { attempt } from '../parts/notices.tsx';
+import { useStore } from '../parts/store.ts';
 import { sizeText } from '../parts/texts.ts';
-
-type Kind = 'Images' | 'Containers' | 'Volumes' | 'Caches of builds';
+import { cleanUp, type Kind } from './clean-up.ts';
 
 /** The engine: versions, limits, the use of the disk. */
 export function SystemScreen(): JSX.Element {
   const { value: info, problem } = useLoad(async () => await call<Info>('GET', '/info'), 'info');
   const { value: version } = useLoad(async () => await call<Version>('GET', '/version'), 'version');
-  const { value: disk } = useLoad(async () => await call<DiskUsageWire>('GET', '/system/df'), 'df');
+  const { value: disk, reload } = useLoad(async () => await call<DiskUsageWire>('GET', '/system/df'), 'df');
+  const readOnly = useStore(isReadOnly);
   return (
     <section class="screen">
       <div class="bar">
@@ -27,12 +29,13 @@ export function SystemScreen(): JSX.Element {
           <p class="soft">Measuring…</p>
         ) : (
           <List
-            head={['Kind', 'Number', 'Size', 'Without users']}
+            head={['Kind', 'Number', 'Size', 'Without users', ...(readOnly ? [] : ['Change'])]}
             rows={sumsOf(disk).map(([kind, { count, bytes, unused }]) => [
               kind,
               count,
               sizeText(bytes),
               sizeText(unused),
+              ...(readOnly ? [] : [<CleanUp key={kind} kind={kind} done={reload} />]),
             ])}
             none=""
           />
@@ -47,6 +50,18 @@ export function SystemScreen(): JSX.Element {
         ))}
       </div>
     </section>
+  );
+}
+
+function CleanUp({ kind, done }: { kind: Kind; done: () => void }): JSX.Element {
+  const run = async (): Promise<void> => {
+    await attempt(async () => await cleanUp(kind));
+    done();
+  };
+  return (
+    <button type="button" aria-label={`Clean up: ${kind}`} onClick={() => void run()}>
+      Clean up
+    </button>
   );
 }
 

@@ -67,7 +67,7 @@ export function FilesScreen({ owner, takesUploads }: { owner: Owner; takesUpload
         <Path folder={folder} go={setFolder} />
         {!readOnly && (
           <label class="upload">
-            Upload, or drop files here{' '}
+            Upload, or drop files here
             <input
               type="file"
               multiple
@@ -87,8 +87,8 @@ export function FilesScreen({ owner, takesUploads }: { owner: Owner; takesUpload
             <tr>
               <th>Name</th>
               <th class="number">Size</th>
-              <th class="middle">Mode</th>
-              <th class="wide">Changed</th>
+              <th class="kind middle">Mode</th>
+              <th class="time wide">Changed</th>
               <th class="check">
                 <span class="hidden">Download</span>
               </th>

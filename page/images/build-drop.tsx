@@ -42,13 +42,13 @@ export function BuildDrop(): JSX.Element {
       <div class="bar">
         <input
           type="text"
-          placeholder="name:tag"
+          placeholder="name of the built image"
           aria-label="Name of the built image"
           value={name}
           onInput={(event) => setName(event.currentTarget.value)}
         />
         <label class="upload">
-          {isBusy ? 'Building…' : 'Build: drop a folder with a Dockerfile here, or choose its archive'}{' '}
+          {isBusy ? 'Building…' : 'Build: drop a folder with a Dockerfile here, or choose its archive'}
           <input
             type="file"
             multiple

@@ -17,7 +17,8 @@ export function PruneButton(): JSX.Element {
   );
 }
 
-async function pruneImages(): Promise<void> {
+/** Asks with a list first. */
+export async function pruneImages(): Promise<void> {
   const { Images = [] } = await call<DiskUsageWire>('GET', '/system/df', { query: { type: 'image' } });
   const unused = Images.filter(({ Containers }) => Containers === 0);
   if (unused.length === 0) return notify('All images have containers: there is nothing to remove.');

@@ -34,7 +34,7 @@ export function PullForm(): JSX.Element {
       >
         <input
           type="text"
-          placeholder="name:tag"
+          placeholder="image to pull"
           aria-label="Image to pull"
           value={name}
           onInput={(event) => setName(event.currentTarget.value)}

@@ -23,7 +23,7 @@ export function TagForm({ id }: { id: string }): JSX.Element {
     >
       <input
         type="text"
-        placeholder="name:tag"
+        placeholder="new tag"
         aria-label="New tag"
         value={name}
         onInput={(event) => setName(event.currentTarget.value)}

@@ -1,16 +1,14 @@
-import type { DiskUsageWire } from '@gantry/engine/system/disk-usage-schema.ts';
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { call, filters, isReadOnly } from '../api/request.ts';
+import { call, isReadOnly } from '../api/request.ts';
 import { hrefOf } from '../app/route.ts';
 import { confirm } from '../parts/confirm.tsx';
 import { useLoad } from '../parts/load.ts';
 import { attempt, notify } from '../parts/notices.tsx';
 import { useStore } from '../parts/store.ts';
 import { countText, sizeText, timeText } from '../parts/texts.ts';
-
-type Volume = NonNullable<DiskUsageWire['Volumes']>[number];
+import { loadVolumes, pruneVolumes, type Volume } from './volumes.ts';
 
 /** All volumes with their sizes and users. */
 export function VolumesScreen(): JSX.Element {
@@ -35,7 +33,7 @@ export function VolumesScreen(): JSX.Element {
           onInput={(event) => setSearch(event.currentTarget.value)}
         />
         {!readOnly && (
-          <button type="button" onClick={() => void attempt(async () => await pruneVolumes(volumes ?? []))}>
+          <button type="button" onClick={() => void attempt(async () => await pruneVolumes())}>
             Clean up
           </button>
         )}
@@ -48,7 +46,7 @@ export function VolumesScreen(): JSX.Element {
               <th>Name</th>
               <th class="middle">Driver</th>
               <th class="number">Size</th>
-              <th class="number">Containers</th>
+              <th class="number">Used by</th>
               <th class="wide">Created</th>
               <th class="check">
                 <span class="hidden">Remove</span>
@@ -89,30 +87,9 @@ export function VolumesScreen(): JSX.Element {
   );
 }
 
-async function loadVolumes(): Promise<readonly Volume[]> {
-  const { Volumes = [] } = await call<DiskUsageWire>('GET', '/system/df', { query: { type: 'volume' } });
-  return Volumes.toSorted((one, other) => other.UsageData.Size - one.UsageData.Size);
-}
-
 async function removeVolume({ Name }: Volume): Promise<void> {
   const question = { title: 'Remove this volume?', lines: [Name], note: 'Its files are lost.', word: 'Remove' };
   if (!(await confirm(question))) return;
   await call('DELETE', `/volumes/${encodeURIComponent(Name)}`);
   notify(`Removed ${Name}`);
-}
-
-async function pruneVolumes(volumes: readonly Volume[]): Promise<void> {
-  const unused = volumes.filter(({ UsageData, Driver }) => UsageData.RefCount === 0 && Driver === 'local');
-  if (unused.length === 0) return notify('All volumes have containers: there is nothing to remove.');
-  const bytes = unused.reduce((sum, { UsageData }) => sum + Math.max(0, UsageData.Size), 0);
-  const isSure = await confirm({
-    title: 'Remove volumes without containers?',
-    lines: unused.map(({ Name, UsageData }) => `${Name}: ${sizeText(Math.max(0, UsageData.Size))}`),
-    note: `Their files are lost. This frees ${sizeText(bytes)}.`,
-    word: 'Remove',
-  });
-  if (!isSure) return;
-  const query = filters({ all: ['true'] });
-  const { SpaceReclaimed } = await call<{ SpaceReclaimed: number }>('POST', '/volumes/prune', { query });
-  notify(`Freed ${sizeText(SpaceReclaimed)}`);
 }

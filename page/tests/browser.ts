@@ -81,7 +81,5 @@ export type OpenPage = AsyncDisposable & Readonly<{ context: BrowserContext; pag
 
 /** Goes to a screen of an open page. */
 export async function goTo(page: Page, place: string): Promise<void> {
-  await page.evaluate((hash) => {
-    location.hash = hash;
-  }, `#/${place}`);
+  await page.evaluate(`location.hash = ${JSON.stringify(`#/${place}`)}`);
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
 import { goTo, PageTest } from './browser.ts';
+import { assertUsable } from './checks.ts';
 
 suite('a cluster in a browser', { concurrency: false }, () => {
   let browser: PageTest;
@@ -52,5 +53,13 @@ suite('a cluster in a browser', { concurrency: false }, () => {
     await page.getByText('sleepers').first().waitFor();
 
     assert.equal(await page.getByRole('button', { name: /Scale|Update|Drain|Activate/ }).count(), 0);
+  });
+
+  test('the screen has no serious finding of axe-core and fits 390 px, in both colour schemes', async () => {
+    await using open = await browser.open();
+    await goTo(open.page, 'cluster');
+    await open.page.getByRole('button', { name: 'Scale sleepers' }).waitFor();
+
+    await assertUsable(open.page, 'cluster');
   });
 });
