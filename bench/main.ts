@@ -1,5 +1,5 @@
 /**
- * `./gantry bench [engine|networks|registry|builds|buildkit|start|health|limiter|gateway|cluster|services|soak|users] [part of a name]`:
+ * `./gantry bench [engine|networks|registry|builds|buildkit|start|health|limiter|gateway|cluster|services|soak|users|page] [part of a name]`:
  * every budget with its ratio.
  */
 const [name = 'engine', ...more] = process.argv.slice(2);
@@ -17,6 +17,7 @@ const benches: Record<string, () => Promise<{ main: (...more: string[]) => Promi
   services: async () => await import('./cluster/services.ts'),
   soak: async () => await import('./soak.ts'),
   users: async () => await import('./users.ts'),
+  page: async () => await import('./page.ts'),
 };
 
 const load = benches[name];
