@@ -1,4 +1,5 @@
 import type { JSX } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 
 import { connection } from '../api/engine-events.ts';
 import { isReadOnly } from '../api/request.ts';
@@ -11,7 +12,7 @@ import { ImageScreen } from '../images/image-screen.tsx';
 import { ImagesScreen } from '../images/images-screen.tsx';
 import { NetworksScreen } from '../networks/networks-screen.tsx';
 import { ConfirmDialog } from '../parts/confirm.tsx';
-import { Notices } from '../parts/notices.tsx';
+import { notify, Notices } from '../parts/notices.tsx';
 import { useStore } from '../parts/store.ts';
 import { VolumeScreen } from '../storage/volume-screen.tsx';
 import { VolumesScreen } from '../storage/volumes-screen.tsx';
@@ -83,6 +84,11 @@ function Screen({ place, id, part }: { place: string; id: string | undefined; pa
 
 function ConnectionBanner(): JSX.Element | null {
   const state = useStore(connection);
+  const before = useRef(state);
+  useEffect(() => {
+    if (before.current === 'lost' && state === 'live') notify('The daemon answers again.');
+    before.current = state;
+  }, [state]);
   if (state === 'lost') {
     return (
       <p class="banner" role="alert">

@@ -120,9 +120,29 @@ function engineFacts(info: Info, version: Version): (readonly [string, string | 
     ['Logs', info.LoggingDriver],
     ['Cgroups', `version ${info.CgroupVersion}, ${info.CgroupDriver}`],
     ['Runtimes', `${Object.keys(info.Runtimes).join(', ')} (usually ${info.DefaultRuntime})`],
+    ['Limits', limitsText(info)],
+    ['Addresses', info.DefaultAddressPools?.map(({ Base, Size }) => `${Base} in /${Size}`).join(', ')],
+    ['Mirrors', info.RegistryConfig.Mirrors.join(', ')],
+    ['Registries without TLS', info.RegistryConfig.InsecureRegistryCIDRs.join(', ')],
+    ['Proxy', [info.HttpProxy, info.HttpsProxy].filter((one) => one !== '').join(', ')],
+    ['Labels', info.Labels.join(', ')],
+    ['Containers outlive the daemon', info.LiveRestoreEnabled ? 'yes' : 'no'],
     ['Security', info.SecurityOptions.join(', ')],
     ['Cluster', info.Swarm.LocalNodeState],
   ];
+}
+
+/** The limits of containers that this kernel has. */
+function limitsText({ MemoryLimit, SwapLimit, CpuCfsQuota, CPUShares, CPUSet, PidsLimit }: Info): string {
+  const all: readonly (readonly [boolean, string])[] = [
+    [MemoryLimit, 'memory'],
+    [SwapLimit, 'swap'],
+    [CpuCfsQuota, 'CPU time'],
+    [CPUShares, 'CPU shares'],
+    [CPUSet, 'sets of CPUs'],
+    [PidsLimit, 'processes'],
+  ];
+  return all.flatMap(([isThere, word]) => (isThere ? [word] : [])).join(', ');
 }
 
 function sum(values: readonly number[]): number {

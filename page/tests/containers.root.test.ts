@@ -164,6 +164,7 @@ suite('containers in a browser', { concurrency: false }, () => {
     await page.getByText('The daemon does not answer.').first().waitFor();
     await browser.engine.startAgain();
     await page.getByText('The daemon does not answer.').first().waitFor({ state: 'detached' });
+    await page.getByText('The daemon answers again.').waitFor();
     await browser.engine.run(['sleep', '1000'], {}, 'after-restart');
     await page.getByRole('row', { name: /after-restart/ }).waitFor();
     await page.reload();

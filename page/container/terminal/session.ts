@@ -22,11 +22,16 @@ export async function openShell(containerId: string, size: { width: number; heig
   return Id;
 }
 
+/** The address of a WebSocket of the API; that of a page over TLS is over TLS too. */
+export function socketUrl(path: string, page: string): URL {
+  const url = new URL(apiUrl(path), page);
+  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
+  return url;
+}
+
 /** Connects a terminal to its shell, until one of them ends. */
 export function connectShell(terminal: Terminal, id: string, signal: AbortSignal): void {
-  const url = new URL(apiUrl(`/exec/${id}/ws`), location.href);
-  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
-  const socket = new WebSocket(url);
+  const socket = new WebSocket(socketUrl(`/exec/${id}/ws`, location.href));
   socket.binaryType = 'arraybuffer';
   const encoder = new TextEncoder();
   const send = (bytes: Uint8Array<ArrayBuffer>): void => {
