@@ -8,6 +8,8 @@ import { chromium, type Browser, type BrowserContext, type Page } from 'playwrig
 import { bundlePage } from '../../tools/bundle-page.ts';
 
 const root = dirname(dirname(import.meta.dirname));
+/** `./gantry test` bundles the page with the daemon. */
+const IS_BUNDLED = process.env['GANTRY_DAEMON']?.startsWith(join(root, 'build/app')) === true;
 const DEADLINE_MS = 120_000;
 const FLAGS = [
   '--no-sandbox',
@@ -38,7 +40,7 @@ export class PageTest implements AsyncDisposable {
     await using undo = new AsyncDisposableStack();
     const folder = mkdtempSync(join(tmpdir(), 'gantry-browser-'));
     undo.defer(() => rmSync(folder, { recursive: true, force: true }));
-    await bundlePage(root, join(root, 'build/app/page'));
+    if (!IS_BUNDLED) await bundlePage(root, join(root, 'build/app/page'));
     const engine = undo.use(await TestEngine.start({ version: '1.51', ...options }));
     const program = join(folder, 'chromium');
     writeFileSync(program, `#!/bin/sh\nexec nsenter --net=${engine.netns} chromium "$@"\n`);
