@@ -8,12 +8,18 @@ import { goTo, PageTest } from './browser.ts';
 import { assertUsable } from './checks.ts';
 import { makeScene, type Scene } from './scene.ts';
 
+/** A name that has no place to break. */
+const LONG = 'very'.repeat(30);
+
 suite('all screens in a browser', { concurrency: false }, () => {
   let browser: PageTest;
   let scene: Scene;
+  let long: string;
   before(async () => {
     browser = await PageTest.start();
     scene = await makeScene(browser.engine);
+    await browser.engine.post(`/images/busybox/tag?repo=${LONG}&tag=1`);
+    long = await browser.engine.run(['sh', '-c', `echo ERROR ${LONG}; exit 1`], { Labels: { [LONG]: LONG } }, LONG);
   });
   after(async () => await browser[Symbol.asyncDispose]());
 
@@ -25,6 +31,8 @@ suite('all screens in a browser', { concurrency: false }, () => {
       ['containers', () => page.getByRole('row', { name: /shop-web-1/ }).getByText('%')],
       [`containers/${web}`, () => page.locator('.chart canvas').first()],
       [`containers/${worker}`, () => page.getByText('FATAL').first()],
+      [`containers/${long}`, () => page.getByText(`ERROR ${LONG}`).first()],
+      [`containers/${long}/details`, () => page.getByRole('heading', { name: 'Labels' })],
       [`containers/${web}/logs`, () => page.getByText('no connection to the bank').first()],
       [`containers/${web}/terminal`, () => page.locator('.xterm-helper-textarea')],
       [`containers/${web}/files`, () => page.getByRole('button', { name: 'bin/', exact: true })],
@@ -39,7 +47,7 @@ suite('all screens in a browser', { concurrency: false }, () => {
       ['cluster', () => page.getByText('not a manager')],
     ];
     for (const [place, shown] of screens) {
-      await t.test(place.replace(web, 'web').replace(worker, 'worker'), async () => {
+      await t.test(place.replace(web, 'web').replace(worker, 'worker').replace(long, 'long'), async () => {
         await page.setViewportSize({ width: 1280, height: 800 });
         await goTo(page, place);
         await shown().waitFor();
