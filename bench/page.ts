@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
-import { goTo, PageTest } from '../page/tests/browser.ts';
+import { goTo, type OpenPage, PageTest } from '../page/tests/browser.ts';
 import { bundlePage } from '../tools/bundle-page.ts';
 import { median } from './measure.ts';
 
@@ -14,6 +14,7 @@ const CONTAINERS = 100;
 const AT_ONCE = 4;
 const LOADS = 9;
 const IDLE_MS = 30_000;
+const LOUD_MS = 10_000;
 const NS_PER_MS = 1e6;
 const BUDGETS = { bytes: 400_000, paintMs: 500, share: 0.01 };
 
@@ -47,6 +48,36 @@ export async function main(count = String(CONTAINERS)): Promise<void> {
     const share = (await idleShare(browser.engine.pid)) - none;
     print(`daemon, idle page of ${count} containers: ${name}`, percent(share), share / BUDGETS.share);
   }
+  await followLoudLog(browser, open.page);
+}
+
+/** Shows the lines a second of a log that is printed without a pause, and the longest time in which the page drew nothing. */
+async function followLoudLog({ engine }: PageTest, page: OpenPage['page']): Promise<void> {
+  const LogConfig = { Type: 'json-file', Config: { 'max-size': '50m', 'max-file': '2' } };
+  const id = await engine.run(['yes', 'INFO a line of the loud one'], { HostConfig: { LogConfig } }, 'loud');
+  await goTo(page, `containers/${id}/logs`);
+  await page.getByText('of the loud one').first().waitFor();
+  const lines = async (): Promise<number> => {
+    const text = (await page.getByRole('status').first().textContent()) ?? '';
+    return [...text.matchAll(/\d+/g)].reduce((sum, [digits]) => sum + Number(digits), 0);
+  };
+  const before = await lines();
+  const gap = await page.evaluate<number>(`new Promise((resolve) => {
+    const begun = performance.now();
+    let [last, longest] = [begun, 0];
+    const draw = () => {
+      const now = performance.now();
+      longest = Math.max(longest, now - last);
+      last = now;
+      if (now - begun < ${LOUD_MS}) requestAnimationFrame(draw);
+      else resolve(longest);
+    };
+    requestAnimationFrame(draw);
+  })`);
+  const rate = ((await lines()) - before) / (LOUD_MS / 1000);
+  console.log(
+    `a log without a pause: ${Math.round(rate)} lines a second, at most ${Math.round(gap)} ms between two frames`,
+  );
 }
 
 async function startContainers({ engine }: PageTest, count: number): Promise<string[]> {
