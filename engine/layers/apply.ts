@@ -23,6 +23,9 @@ type Arrival = {
   below?: Promise<unknown> | undefined;
 };
 
+/** The digest of an archive without entries. */
+export const EMPTY = 'sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef';
+
 /** More would need more memory, and threads. */
 const AT_ONCE = 2;
 
@@ -95,6 +98,34 @@ export async function applyLayer(
   // Last, because a blob without a record would be set aside after a crash.
   if (hasSkeleton) engine.blobs.adopt(skeleton, digest, 'skeleton');
   else engine.blobs.adopt(file, digest, 'whole');
+  return layer;
+}
+
+/**
+ * Turns the changes of a writable layer without runs into a layer by moving its folder. Undefined where they have to be packed
+ * and extracted; `empty` without changes. The folder must not be mounted.
+ */
+export async function moveLayer(
+  engine: Needs,
+  { upper, parent }: Readonly<{ upper: string; parent: string | undefined }>,
+  leases: DisposableStack,
+  signal?: AbortSignal,
+): Promise<Layer | 'empty' | undefined> {
+  await using arrivals = engine.blobs.arrivals();
+  const skeleton = join(arrivals.path, 'skeleton');
+  const { hasSkeleton, ...described } = await engine.archives.describeLayer(upper, skeleton, signal);
+  const { diffId } = described;
+  if (diffId === EMPTY) return 'empty';
+  if (!hasSkeleton) return undefined;
+  using _lock = await engine.locks.hold(`layer ${parent ?? ''} ${diffId}`);
+  const chainId = chainOn(parent, diffId);
+  const twin = leased(engine.layers, chainId, leases);
+  if (twin !== undefined && isComplete(engine, twin)) return twin;
+  const layer =
+    twin === undefined
+      ? engine.layers.register(upper, { chainId, parent, blob: diffId, ...described })
+      : engine.layers.restore(upper, twin, diffId);
+  engine.blobs.adopt(skeleton, diffId, 'skeleton'); // last, as above
   return layer;
 }
 

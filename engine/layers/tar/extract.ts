@@ -19,7 +19,7 @@ import { makeNode, setNodeAttributes, TYPE } from './node-attributes.ts';
 import { badArchive, type TarEntry } from './tar-header.ts';
 import type { TarSink } from './tar-reader.ts';
 
-const WHITEOUT = '.wh.';
+export const WHITEOUT = '.wh.';
 /** Bookkeeping files of aufs; only the opaque mark has a meaning. */
 const AUFS = '.wh..wh.';
 const OPAQUE = '.wh..wh..opq';

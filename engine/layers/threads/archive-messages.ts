@@ -27,6 +27,8 @@ export type Work =
       file: string;
       mountPoints: readonly string[] | 'none';
     }
+  /** Describes a writable layer that becomes a layer as it is, and writes its skeleton into a new file. */
+  | { kind: 'describeLayer'; upper: string; skeleton: string; limits: ArchiveLimits }
   /** Writes the context of a build, which follows, as a plain archive into a new file; `entries` messages have its entries. */
   | { kind: 'spoolContext'; file: string; limits: ArchiveLimits }
   /** Extracts such a file into an empty folder, but the entries whose bits are set in `without`, in the order of `entries`. */
@@ -86,6 +88,7 @@ export type Results = {
   read: undefined;
   compress: Received;
   packLayer: Received;
+  describeLayer: Extracted;
   spoolContext: undefined;
   extractContext: undefined;
 };

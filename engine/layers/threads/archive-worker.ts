@@ -14,7 +14,7 @@ import { decompressed, detectCompression, MAGIC_BYTES } from './compression.ts';
 import { EntryGroups } from './entry-groups.ts';
 import { FileWriter } from './file-writer.ts';
 import { OutgoingChunks } from './outgoing-chunks.ts';
-import { packLayer } from './pack-layer.ts';
+import { describeLayer, packLayer } from './pack-layer.ts';
 import { chunksOf, readPlain } from './plain-archive.ts';
 import { extractContext, spoolContext } from './spool-context.ts';
 import { Unpacker } from './unpack.ts';
@@ -75,6 +75,8 @@ async function resultOf(id: number, work: Work, stream: ArrivingStream): Promise
       return await extractContext(work, () => throwIfStopped(id));
     case 'packLayer':
       return await packLayer(work, () => throwIfStopped(id));
+    case 'describeLayer':
+      return await describeLayer(work, () => throwIfStopped(id));
     case 'compress':
       return await compress(work, (bytes) => tell({ id, progress: bytes }));
     case 'read':

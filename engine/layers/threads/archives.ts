@@ -99,6 +99,17 @@ export class Archives implements AsyncDisposable {
   }
 
   /**
+   * Describes the changes of a writable layer without runs, whose folder may become that of a layer. `skeleton` is a new file,
+   * which has the result if it says so; otherwise the layer has to be packed and extracted.
+   */
+  async describeLayer(upper: string, skeleton: string, signal?: AbortSignal): Promise<Extracted> {
+    const limits = { ...this.limits, idMap: this.#idMap };
+    return (await this.#perform({ kind: 'describeLayer', upper, skeleton, limits }, undefined, {
+      signal,
+    })) as Extracted;
+  }
+
+  /**
    * Writes the compressed archive of a layer into a new file. `onProgress` gets the size of the file as it grows; that part of it
    * may be read.
    */
