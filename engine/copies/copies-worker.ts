@@ -14,6 +14,7 @@ import { EngineError } from '../lib/errors.ts';
 import { listInSteps } from './list.ts';
 import type { Failure, FromWorker, PlaceOptions, Results, ToWorker, Work, WorkerData } from './messages.ts';
 import { Placer } from './place.ts';
+import { transferFromArchive } from './transfer/from-archive.ts';
 import { findSourcesInSteps } from './transfer/sources.ts';
 import { CopyCanceled, makeFolder, transfer, type Pause } from './transfer/transfer.ts';
 import { viewTree } from './transfer/view-tree.ts';
@@ -104,6 +105,9 @@ async function resultOf(id: number, work: Work): Promise<Results[Work['kind']]> 
       await transfer(source, target, work.transfer, async () => await pause(id));
       return undefined;
     }
+    case 'transferFromArchive':
+      await transferFromArchive(work.archived, viewOf(work.view), work.transfer, async () => await pause(id));
+      return undefined;
     case 'makeFolder':
       makeFolder(viewOf(work.view), work.path, work.owner);
       return undefined;

@@ -17,6 +17,7 @@ import type {
   Work,
   WorkerData,
 } from './messages.ts';
+import type { Archived, ArchivedTransfer } from './transfer/from-archive.ts';
 import type { SourceFound, SourcesWanted } from './transfer/sources.ts';
 import type { Transfer } from './transfer/transfer.ts';
 
@@ -129,6 +130,13 @@ export class OpenView implements AsyncDisposable {
   async transfer(transfer: Transfer, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     await this.#thread.perform({ kind: 'transfer', view: this.#view, transfer }, { signal });
+  }
+
+  /** Copies files of an archive; `signal` ends it in the middle. */
+  async transferFromArchive(archived: Archived, transfer: ArchivedTransfer, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const work = { kind: 'transferFromArchive', view: this.#view, archived, transfer } as const;
+    await this.#thread.perform(work, { signal });
   }
 
   /** Creates a folder with its parents; existing ones stay. */

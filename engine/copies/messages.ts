@@ -1,5 +1,6 @@
 import type { IdMap } from '../host/users/id-map.ts';
 import type { ErrorKind } from '../lib/errors.ts';
+import type { Archived, ArchivedTransfer } from './transfer/from-archive.ts';
 import type { SourceFound, SourcesWanted } from './transfer/sources.ts';
 import type { Transfer } from './transfer/transfer.ts';
 
@@ -67,6 +68,8 @@ export type Work =
   | { kind: 'findSources'; root: string; wanted: SourcesWanted }
   /** Files of another root into a view. */
   | { kind: 'transfer'; view: number; transfer: Transfer }
+  /** Files of an archive into a view. */
+  | { kind: 'transferFromArchive'; view: number; archived: Archived; transfer: ArchivedTransfer }
   /** A folder of a view, with its parents. */
   | { kind: 'makeFolder'; view: number; path: string; owner: { uid: number; gid: number } }
   /** An archive, which follows as chunks, into a folder of a view. */
@@ -82,6 +85,7 @@ export type Results = {
   list: Folder;
   findSources: SourceFound[];
   transfer: undefined;
+  transferFromArchive: undefined;
   makeFolder: undefined;
   pack: undefined;
   place: undefined;

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync } from 'node:fs';
 
 import { holdOnSameMount, namesIn } from '../host/files/held-files.ts';
-import { rmdirAt, unlinkAt, type BytePath } from '../host/files/openat.ts';
+import { rmdirAt, unlinkIfThere, type BytePath } from '../host/files/openat.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 
 const DEEPEST = 2000;
@@ -9,10 +9,8 @@ const DEEPEST = 2000;
 /** Removes anything but a folder, by one call of the kernel; a folder and a mount stay, as `other`. */
 export function removeFileAt(directory: number, name: BytePath): 'nothing' | 'removed' | 'other' {
   try {
-    unlinkAt(directory, name);
-    return 'removed';
+    return unlinkIfThere(directory, name) ? 'removed' : 'nothing';
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return 'nothing';
     if (hasCode(error, 'EISDIR') || hasCode(error, 'EBUSY')) return 'other';
     throw error;
   }
@@ -28,14 +26,14 @@ export function removeAt(directory: number, name: BytePath, depth = 0): void {
   if (held === undefined) return;
   try {
     if (!fstatSync(held).isDirectory()) {
-      unlinkIfThere(() => unlinkAt(directory, name));
+      unlinkIfThere(directory, name);
       return;
     }
     for (const inner of namesIn(held)) removeAt(held, inner, depth + 1);
   } finally {
     closeSync(held);
   }
-  unlinkIfThere(() => rmdirAt(directory, name));
+  removeFolder(directory, name);
 }
 
 function holdForRemoval(directory: number, name: BytePath): number | undefined {
@@ -49,9 +47,9 @@ function holdForRemoval(directory: number, name: BytePath): number | undefined {
   }
 }
 
-function unlinkIfThere(unlink: () => void): void {
+function removeFolder(directory: number, name: BytePath): void {
   try {
-    unlink();
+    rmdirAt(directory, name);
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error;
   }

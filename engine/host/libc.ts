@@ -78,6 +78,11 @@ export function check(result: number, syscall: string, values: readonly unknown[
   return result;
 }
 
+/** Whether the last call failed with this errno: an error would take its stack, a hundred times the time of a call. */
+export function hasFailedWith(code: string): boolean {
+  return names.get(lastErrno) === code;
+}
+
 /** The errno of the last call, for callers that do not treat it as an error. */
 export function refusal(syscall: string, values: readonly unknown[]): SystemError {
   return new SystemError(syscall, values, lastErrno);

@@ -261,7 +261,7 @@ suite('builds', { concurrency: false }, () => {
     const files = { d: 'd', ['n'.repeat(300)]: 'a name that no file system takes' };
 
     const without = await build(engine, '', contextOf({ ...files, Dockerfile: 'FROM busybox\nLABEL a=lazy' }));
-    const withFile = await build(engine, '', contextOf({ ...files, Dockerfile: 'FROM busybox\nCOPY d /lazy' }));
+    const withFile = await build(engine, '', contextOf({ ...files, Dockerfile: 'FROM busybox\nCOPY . /lazy' }));
 
     assert.ok(without.id);
     assert.match(withFile.lines.at(-1)?.error ?? '', /is too long/);

@@ -25,6 +25,7 @@ export class ContextTree implements Disposable {
   /** The numbers of entries that later ones replaced, by the rows of these. */
   readonly #earlier = new Map<ContextNode, number[]>();
   readonly root: ContextNode;
+  #isPlain = true;
   #bytes = 0;
   #entries = 0;
   #folders = 0;
@@ -42,13 +43,21 @@ export class ContextTree implements Disposable {
     let folder = this.root;
     for (const each of names) folder = this.#folderIn(folder, each);
     const isHardLink = entry.type === 'file' && entry.target !== '';
+    if (isHardLink) this.#isPlain = false;
     const first = isHardLink ? this.#linkTo(path, entry.target) : undefined;
     const node = this.#rowIn(folder, name, entry.target.length);
     const wasFolder = this.typeOf(node) === 'folder';
     this.#rows.describe(node, first === undefined ? entry : { ...first, sum: entry.sum });
+    const isReplaced = this.#rows.get(node, 'number') !== 0;
+    if (isReplaced && wasFolder !== (entry.type === 'folder')) this.#isPlain = false;
     if (entry.type === 'folder' && !wasFolder) this.#beFolder(node);
     if (entry.type !== 'folder') this.#rows.set(node, 'first', 0);
     this.#count(node);
+  }
+
+  /** Whether each entry comes behind that of its folder, replaces only one of its kind, and none is another name of a file. */
+  get isPlain(): boolean {
+    return this.#isPlain;
   }
 
   get(path: string): ContextNode | undefined {
@@ -146,6 +155,13 @@ export class ContextTree implements Disposable {
     return linked;
   }
 
+  /** A bit for each entry of the archive, in its order: whether a later one has replaced it, or it is excluded. */
+  unusedBits(): Uint8Array<ArrayBuffer> {
+    const bits = this.ignoredBits(new Set());
+    for (const number of [...this.#earlier.values()].flat()) bits[(number - 1) >> 3]! |= 1 << ((number - 1) & 7);
+    return bits;
+  }
+
   /** A bit for each entry of the archive, in its order: whether it is excluded. None are at these paths. */
   ignoredBits(without: ReadonlySet<string>): Uint8Array<ArrayBuffer> {
     const bits = new Uint8Array(Math.ceil(this.#entries / 8));
@@ -173,6 +189,7 @@ export class ContextTree implements Disposable {
   #folderIn(folder: ContextNode, name: Buffer): ContextNode {
     const known = this.#childOf(folder, name);
     if (known !== 0 && this.typeOf(known) === 'folder') return known;
+    this.#isPlain = false;
     const made = this.#rowIn(folder, name, 0);
     this.#rows.describe(made, { type: 'folder', sum: '', target: '' });
     this.#beFolder(made);

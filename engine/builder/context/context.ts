@@ -1,19 +1,19 @@
-import { closeSync, existsSync, openSync, rmSync, writeSync } from 'node:fs';
+import { appendFileSync, existsSync, rmSync } from 'node:fs';
 import { mkdir, open, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 
 import { PatternError } from '@gantry/template/glob.ts';
 import { ignorePatterns, type IgnorePattern } from '@gantry/template/ignore-file.ts';
 
 import { MAX_FILE_BYTES, refuseAbove } from '../../buildfile/limits.ts';
 import type { Config } from '../../config/daemon-config.ts';
-import type { SourceTree } from '../../copies/transfer/sources.ts';
+import type { Archived } from '../../copies/transfer/from-archive.ts';
+import type { SourceFound, SourceTree } from '../../copies/transfer/sources.ts';
 import type { Engine } from '../../engine.ts';
 import { spreadFoldersIn } from '../../host/files/spread-folders.ts';
 import { unmountBelow } from '../../host/mounts/unmount-below.ts';
-import type { ContextEntry } from '../../layers/threads/archive-messages.ts';
 import type { Archives } from '../../layers/threads/archives.ts';
-import { runInSlices, Slices } from '../../lib/concurrency/slices.ts';
+import { runInSlices } from '../../lib/concurrency/slices.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { makeFolders } from '../../lib/folders.ts';
 import { newId, shortId } from '../../lib/ids.ts';
@@ -21,12 +21,15 @@ import { removeTree } from '../../trees/remove.ts';
 import { ContextTree } from './context-tree.ts';
 import { removeIgnored } from './ignored-entries.ts';
 import type { ContextFiles } from './kept-contexts.ts';
+import { entriesIn, readEntries, remove, spool, spoolIn } from './spooled-entries.ts';
 
 type Needs = Pick<Engine, 'archives'>;
 type Parts = Readonly<{ folder: string; tree: ContextTree; signal: AbortSignal }>;
 
 /** Bytes of an ignore file; real ones have a thousandth. */
 const MAX_IGNORE_BYTES = 256 * 1024;
+/** A build with more copies reads fewer bytes if the files are extracted once. */
+const MAX_ARCHIVE_READS = 4;
 const DEFAULT_FILES: readonly string[] = ['Buildfile', 'Dockerfile', 'dockerfile'];
 const IGNORE_FILES: readonly string[] = ['.buildignore', '.dockerignore'];
 
@@ -65,6 +68,7 @@ export class BuildContext implements Disposable {
   readonly #signal: AbortSignal;
   #hasIgnored = false;
   #extracted: Promise<void> | undefined;
+  #archiveReads = 0;
 
   private constructor(archives: Archives, { folder, tree, signal }: Parts) {
     this.#archives = archives;
@@ -84,21 +88,7 @@ export class BuildContext implements Disposable {
     const tree = new ContextTree();
     using undo = new DisposableStack();
     undo.use(tree);
-    using written = new DisposableStack();
-    const entries = written.adopt(openSync(entriesIn(folder), 'wx', 0o600), closeSync);
-    const refused = new AbortController();
-    let failure: EngineError | undefined;
-    const add = (group: readonly ContextEntry[]): void => {
-      failure ??= addAll(tree, group);
-      writeSync(entries, `${JSON.stringify(group)}\n`);
-      if (failure !== undefined) refused.abort(failure);
-    };
-    try {
-      await archives.spoolContext(archive, spoolIn(folder), add, AbortSignal.any([signal, refused.signal]));
-    } catch (error) {
-      throw failure ?? error;
-    }
-    if (failure !== undefined) throw failure;
+    await spool(archives, archive, { tree, folder, behind: 0, signal });
     undo.move();
     return new BuildContext(archives, { folder, tree, signal });
   }
@@ -108,20 +98,57 @@ export class BuildContext implements Disposable {
     const tree = new ContextTree();
     using undo = new DisposableStack();
     undo.use(tree);
-    const slices = new Slices(signal);
-    await using file = await open(entriesIn(folder), 'r');
-    for await (const line of file.readLines()) {
-      const failure = addAll(tree, JSON.parse(line) as ContextEntry[]);
-      if (failure !== undefined) throw failure;
-      if (slices.isOver) await slices.pause();
-    }
+    const hasRemoved = await readEntries(tree, folder, signal);
     undo.move();
-    return new BuildContext(archives, { folder, tree, signal });
+    const context = new BuildContext(archives, { folder, tree, signal });
+    context.#hasIgnored = hasRemoved;
+    return context;
+  }
+
+  /**
+   * Like `again`, for a context that has changed since: without the entries at the `removed` paths, and with those of an archive,
+   * which is written `behind` so many bytes of the earlier one.
+   */
+  static async changed(
+    { archives }: Needs,
+    archive: AsyncIterable<Uint8Array>,
+    { folder, behind, removed }: Readonly<{ folder: string; behind: number; removed: readonly string[] }>,
+    signal: AbortSignal,
+  ): Promise<BuildContext> {
+    const tree = new ContextTree();
+    using undo = new DisposableStack();
+    undo.use(tree);
+    const hasRemoved = await readEntries(tree, folder, signal);
+    remove(tree, removed);
+    if (removed.length > 0) appendFileSync(entriesIn(folder), `${JSON.stringify({ removed })}\n`);
+    await spool(archives, archive, { tree, folder, behind, signal });
+    undo.move();
+    const context = new BuildContext(archives, { folder, tree, signal });
+    context.#hasIgnored = hasRemoved || removed.length > 0;
+    return context;
   }
 
   /** The files of a context in the folder of its build. */
   static filesIn(folder: string): ContextFiles {
     return { archive: spoolIn(folder), entries: entriesIn(folder) };
+  }
+
+  /**
+   * The sources of a COPY in the archive, opened for `resources`; undefined where the files have to be extracted: for many
+   * sources and patterns, archives with names that mean another entry, and builds that read it again and again.
+   */
+  async archived(sources: readonly SourceFound[], resources: AsyncDisposableStack): Promise<Archived | undefined> {
+    if (this.#extracted !== undefined || !this.#tree.isPlain || this.#archiveReads >= MAX_ARCHIVE_READS)
+      return undefined;
+    const found = sources.map(({ path, included }) => ({ name: path, included, ...this.#resolve(path) }));
+    const files = found.flatMap(({ name, path }) => (path === undefined ? [] : { name, path }));
+    const names = new Set(files.map(({ name }) => basename(name)));
+    const isFolder = found.some((each) => each.isFolder);
+    if (files.length === 0 || files.length < found.length || names.size < files.length) return undefined;
+    if ((isFolder && files.length > 1) || found.some(({ included }) => included !== undefined)) return undefined;
+    this.#archiveReads += 1;
+    const { fd } = resources.use(await open(this.#spool, 'r'));
+    return { fd, without: this.#tree.unusedBits(), files, isFolder };
   }
 
   /** Extracts the files. Throws `invalid` for names and types that no file system takes. */
@@ -206,24 +233,5 @@ function patternsIn(text: string): IgnorePattern[] {
   } catch (error) {
     if (!(error instanceof PatternError)) throw error;
     throw new EngineError('invalid', error.message, { cause: error });
-  }
-}
-
-function entriesIn(folder: string): string {
-  return join(folder, 'context.entries');
-}
-
-function spoolIn(folder: string): string {
-  return join(folder, 'context.tar');
-}
-
-/** Returns why one of them is refused. */
-function addAll(tree: ContextTree, group: readonly ContextEntry[]): EngineError | undefined {
-  try {
-    for (const entry of group) tree.add(entry);
-    return undefined;
-  } catch (error) {
-    if (error instanceof EngineError) return error;
-    throw error;
   }
 }

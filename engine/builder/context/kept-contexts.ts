@@ -1,5 +1,15 @@
-import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
-import { open, readFile, writeFile, type FileHandle } from 'node:fs/promises';
+import {
+  constants,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+} from 'node:fs';
+import { copyFile, open, readFile, writeFile, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Config } from '../../config/daemon-config.ts';
@@ -30,6 +40,8 @@ export type KeptContext = AsyncDisposable &
     index: Buffer;
     /** Gives both files of the context these names; false if it was removed meanwhile. */
     link: (files: ContextFiles) => boolean;
+    /** Copies both files there, to be changed; false if it was removed meanwhile. */
+    copy: (files: ContextFiles) => Promise<boolean>;
   }>;
 
 /** Files of a context that nobody changes: its archive, and its entries with their checksums. */
@@ -68,7 +80,8 @@ export class KeptContexts implements AsyncDisposable {
       utimesSync(join(this.#folder, newest), now, now);
       const parts = undo.move();
       const link = (files: ContextFiles): boolean => linkedFrom(join(this.#folder, newest), files);
-      return { archive, index, link, [Symbol.asyncDispose]: async () => await parts.disposeAsync() };
+      const copy = async (files: ContextFiles): Promise<boolean> => await copiedFrom(join(this.#folder, newest), files);
+      return { archive, index, link, copy, [Symbol.asyncDispose]: async () => await parts.disposeAsync() };
     } catch (error) {
       if (hasCode(error, 'ENOENT')) return undefined; // it was replaced or removed meanwhile
       throw error;
@@ -193,6 +206,18 @@ function linkedFrom(folder: string, { archive, entries }: ContextFiles): boolean
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error;
     rmSync(entries, { force: true });
+    return false;
+  }
+}
+
+async function copiedFrom(folder: string, { archive, entries }: ContextFiles): Promise<boolean> {
+  try {
+    await copyFile(join(folder, ENTRIES), entries, constants.COPYFILE_FICLONE);
+    await copyFile(join(folder, ARCHIVE), archive, constants.COPYFILE_FICLONE);
+    return true;
+  } catch (error) {
+    for (const file of [archive, entries]) rmSync(file, { force: true });
+    if (!hasCode(error, 'ENOENT')) throw error;
     return false;
   }
 }

@@ -2,6 +2,7 @@ import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Copy } from '../../buildfile/instruction.ts';
+import type { Archived } from '../../copies/transfer/from-archive.ts';
 import { findSourcesInSteps, type SourceFound, type SourcesWanted } from '../../copies/transfer/sources.ts';
 import { sha256 } from '../../layers/chain-id.ts';
 import { runInSlices } from '../../lib/concurrency/slices.ts';
@@ -13,7 +14,13 @@ import { addedRepository } from './add-repository.ts';
 import { imageRoot } from './scratch-root.ts';
 
 /** Files to copy: their root, which is made when a step has to be done, the paths in it, and whether archives are extracted. */
-export type Source = Readonly<{ root: () => Promise<string>; found: readonly SourceFound[]; extracts: boolean }>;
+export type Source = Readonly<{
+  root: () => Promise<string>;
+  found: readonly SourceFound[];
+  extracts: boolean;
+  /** Their archive, if they are copied from there. */
+  archived?: () => Promise<Archived | undefined>;
+}>;
 
 type Kinds = Readonly<{ plain: string[]; addresses: string[]; repositories: string[] }>;
 
@@ -73,7 +80,10 @@ async function filesOf(
       return context.root;
     };
     const found = await runInSlices(findSourcesInSteps(context.tree, wanted), build.signal);
-    return { root, found, extracts };
+    const isWhole = excluded.length === 0 && !keepsParents && !extracts;
+    const archived = async (): Promise<Archived | undefined> =>
+      isWhole ? await context.archived(found, resources) : undefined;
+    return { root, found, extracts, archived };
   }
   const { engine } = build;
   const image = await build.imageFrom(step.from, state);

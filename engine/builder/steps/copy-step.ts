@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 
 import type { Copy } from '../../buildfile/instruction.ts';
+import type { Archived } from '../../copies/transfer/from-archive.ts';
 import { sumOfAll } from '../../copies/transfer/sources.ts';
 import type { Transfer } from '../../copies/transfer/transfer.ts';
 import { commitLayer } from '../../layers/commit.ts';
@@ -30,7 +31,10 @@ export async function copyStep(state: StageState, step: Copy, expand: (text: str
   state.historyLines.push(historyLine(step));
   if (await state.takeFromCache(config)) return;
   const works = await Promise.all(
-    sources.map(async ({ root, found: paths, extracts }) => ({ from: await root(), paths, extracts })),
+    sources.map(async ({ root, found: paths, extracts, archived: inArchive }) => {
+      const archived = await inArchive?.();
+      return archived === undefined ? { from: await root(), paths, extracts } : { archived };
+    }),
   );
   await using root = await scratchRoot(state.build.engine, state.image?.id);
   await copyInto(state, step, root, works);
@@ -39,7 +43,9 @@ export async function copyStep(state: StageState, step: Copy, expand: (text: str
   storeStep(state, { layer, containerConfig: config });
 }
 
-type Work = Readonly<{ from: string; paths: Source['found']; extracts: boolean }>;
+type Work =
+  | Readonly<{ from: string; paths: Source['found']; extracts: boolean; archived?: undefined }>
+  | Readonly<{ archived: Archived }>;
 
 async function copyInto(
   state: StageState,
@@ -54,8 +60,13 @@ async function copyInto(
   const destination = absolute(state.config.WorkingDir, step.destination);
   const how = { destination, ...owner, ...modeOf(step.chmod, !isBuildkit) };
   for (const each of works) {
-    const work: Transfer = { ...each, ...how, excluded: step.excluded, hasOwner: step.chown !== '', isBuildkit };
-    await failingWords(step.destination, async () => await files.view.transfer(work, build.signal));
+    const { archived } = each;
+    await failingWords(step.destination, async () => {
+      if (archived !== undefined)
+        return await files.view.transferFromArchive(archived, { ...how, isBuildkit }, build.signal);
+      const work: Transfer = { ...each, ...how, excluded: step.excluded, hasOwner: step.chown !== '', isBuildkit };
+      return await files.view.transfer(work, build.signal);
+    });
   }
 }
 

@@ -131,16 +131,21 @@ export async function clientContext(
     const { sharedKey } = session;
     const key = sharedKey === undefined ? undefined : JSON.stringify([sharedKey, folder]);
     await using kept = key === undefined ? undefined : await engine.keptContexts.open(key);
-    const transfer = new Transfer(kept);
+    const own = BuildContext.filesIn(path);
+    const transfer = new Transfer(kept, own);
     const files = syncedFiles(session, { folder, excluded: left, onBytes, transfer }, signal);
     const first = await files.next(); // behind the names of all files
-    if (transfer.isUnchanged && kept?.link(BuildContext.filesIn(path)) === true) {
-      for await (const _known of files);
+    const archive = archiveOf(from(first, files), transfer);
+    if (transfer.takesOver === 'all') {
+      for await (const _rest of archive);
       return await BuildContext.again(engine, path, signal);
     }
-    const archive = archiveOf(from(first, files), transfer);
-    const context = await BuildContext.receive(engine, archive, path, signal);
-    if (key !== undefined) await engine.keptContexts.keep(key, BuildContext.filesIn(path), transfer.index());
+    const { removed, behind, takesOver } = transfer;
+    const context =
+      takesOver === 'nothing'
+        ? await BuildContext.receive(engine, archive, path, signal)
+        : await BuildContext.changed(engine, archive, { folder: path, behind, removed }, signal);
+    if (key !== undefined) await engine.keptContexts.keep(key, own, transfer.index());
     return context;
   });
 }

@@ -16,6 +16,9 @@ export const Stat = message({
   attributes: map(10, BYTES),
 });
 
+/** The parts of a `Stat` that every use needs; the rest is skipped. */
+export const StatName = message({ path: field(1, TEXT), size: field(5, INTEGER), linkName: field(7, TEXT) });
+
 export const PacketType = { STAT: 0, REQUEST: 1, DATA: 2, FIN: 3, ERROR: 4 } as const;
 export const Packet = message({
   type: field(1, UNSIGNED),

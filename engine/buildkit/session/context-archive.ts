@@ -33,7 +33,7 @@ export async function* archiveOf(files: AsyncIterable<SyncedFile>, transfer?: Tr
 }
 
 async function* piecesOf(files: AsyncIterable<SyncedFile>, transfer: Transfer | undefined): AsyncGenerator<Uint8Array> {
-  let at = 0;
+  let at = transfer?.behind ?? 0;
   for await (const { id, stat, content } of files) {
     const type = typeOf(stat);
     if (type === undefined) continue;

@@ -52,11 +52,12 @@ export async function* syncedFiles(session: Session, wanted: Wanted, signal: Abo
   const stats = await statsFrom(next);
   const { transfer } = wanted;
   await transfer?.begin(stats);
-  const isKnown = (id: number): boolean => transfer?.isKnown(id) === true;
+  const isKnown = (id: number): boolean => transfer !== undefined && (transfer.isKnown(id) || transfer.isTakenOver(id));
   const request = async (id: number): Promise<void> => await exchange.send({ type: PacketType.REQUEST, id });
   const files = new Files(stats, next, request, isKnown);
   for (let id = 0; id < stats.length; id += 1) {
     signal.throwIfAborted(); // known files alone wait for nobody
+    if (transfer?.isTakenOver(id) === true) continue;
     const stat = stats.at(id);
     const contentOf = (): AsyncIterable<Uint8Array> => (isKnown(id) ? transfer!.read(id) : files.read(id));
     yield { id, stat, content: hasContent(stat) ? contentOf() : nothing() };
@@ -134,8 +135,9 @@ class Files {
       this.#requested < this.#stats.length;
       this.#requested += 1
     ) {
+      if (this.#isKnown(this.#requested)) continue;
       const stat = this.#stats.at(this.#requested);
-      if (!hasContent(stat) || this.#isKnown(this.#requested)) continue;
+      if (!hasContent(stat)) continue;
       const isAhead = this.#requested > first;
       if (isAhead && (this.#arrived.size >= MAX_AHEAD || this.#bytesAhead + stat.size > MAX_AHEAD_BYTES)) return;
       this.#bytesAhead += stat.size;

@@ -1,5 +1,5 @@
 import { EngineError } from '../../lib/errors.ts';
-import { Stat } from '../messages/file-sync.ts';
+import { Stat, StatName } from '../messages/file-sync.ts';
 import type { Received } from '../wire/message.ts';
 
 /** Memory of the stats of one transfer: those of some 200,000 files, more than a context may have. */
@@ -22,7 +22,7 @@ export class StatList {
 
   /** Throws `invalid` beyond the limit, and for a name or a size that is none. */
   add(bytes: Uint8Array): void {
-    const { path, size, linkName } = Stat.decode(bytes);
+    const { path, size, linkName } = StatName.decode(bytes);
     if (path === '' || path.includes('\0') || linkName.includes('\0'))
       throw new EngineError('invalid', `${JSON.stringify(path)} is no valid name of a file`);
     if (!Number.isSafeInteger(size) || size < 0) throw new EngineError('invalid', `${path} has no valid size`);
@@ -39,6 +39,11 @@ export class StatList {
 
   at(index: number): FileStat {
     return Stat.decode(this.bytesAt(index));
+  }
+
+  /** Only the path and the size of an entry, for a fraction of the time. */
+  nameAt(index: number): Received<typeof StatName> {
+    return StatName.decode(this.bytesAt(index));
   }
 
   /** As it came. */

@@ -1,15 +1,22 @@
-import type { KeptContext } from '../../builder/context/kept-contexts.ts';
+import type { ContextFiles, KeptContext } from '../../builder/context/kept-contexts.ts';
+import { BLOCK_BYTES } from '../../layers/tar/tar-header.ts';
+import { TAR_END } from '../../layers/tar/tar-write.ts';
 import { Slices } from '../../lib/concurrency/slices.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { StatList } from './stat-list.ts';
 
 const WINDOW_BYTES = 256 * 1024;
 const [COUNT_BYTES, OFFSET_BYTES] = [4, 8];
+const HEAD_BYTES = COUNT_BYTES + 8;
 const NOWHERE = -1;
 
+/** Bytes of an archive that may be entries of earlier transfers: this part of it, and so many more. */
+const [MAX_UNUSED_PART, MAX_UNUSED_BYTES] = [1 / 4, 1024 * 1024];
+
 /**
- * One transfer of a client's folder beside the one before: files whose stats are equal are read from the archive of that
- * one, and the places of all contents in the archive of this one are written down for the next.
+ * One transfer of a client's folder beside the one before. Where most stats are equal the archive of that one is taken over, and
+ * changed entries are put behind it; otherwise the contents of equal files are read from it into a new one. The places of all
+ * contents in the archive of this transfer are written down for the next.
  */
 export class Transfer {
   readonly #kept: KeptContext | undefined;
@@ -19,10 +26,20 @@ export class Transfer {
   #places = new Float64Array();
   #window = Buffer.alloc(0);
   #windowAt = 0;
-  #isUnchanged = false;
+  /** Marks entries that the earlier archive has. */
+  #same = new Uint8Array();
+  #takesOver: 'all' | 'equal' | 'nothing' = 'nothing';
+  /** Paths of entries that are gone. */
+  readonly removed: string[] = [];
+  /** Bytes of the archive that belong to no entry, and the size of the earlier one without its end. */
+  #unusedBytes = 0;
+  #earlierBytes = 0;
+  readonly #files: ContextFiles;
 
-  constructor(kept: KeptContext | undefined) {
+  /** `files`: the context of this transfer, for files that are taken over. */
+  constructor(kept: KeptContext | undefined, files: ContextFiles) {
     this.#kept = kept;
+    this.#files = files;
   }
 
   /** Finds the files that are known; `stats` are complete, in the client's order. */
@@ -33,31 +50,63 @@ export class Transfer {
     const before = this.#kept && earlierIn(this.#kept.index);
     if (before === undefined) return;
     const { size } = await this.#kept!.archive.stat();
+    this.#same = new Uint8Array(stats.length);
+    this.#earlierBytes = size - TAR_END.length;
+    this.#unusedBytes = before.unusedBytes;
     const slices = new Slices();
     let [at, same] = [0, 0];
+    const leaveBehind = (): void => {
+      const { path, size: bytes } = before.stats.nameAt(at);
+      this.removed.push(path);
+      this.#unusedBytes += BLOCK_BYTES + (before.places[at]! < 0 ? 0 : bytes);
+      at += 1;
+    };
     for (let id = 0; id < stats.length; id += 1) {
       if (slices.isOver) await slices.pause();
       const bytes = stats.bytesAt(id);
       if (at < before.stats.length && !before.stats.bytesAt(at).equals(bytes)) {
         // Both lists are in the client's order: entries in front of this one are gone.
-        const { path } = stats.at(id);
-        while (at < before.stats.length && isBefore(before.stats.at(at).path, path)) {
+        const { path } = stats.nameAt(id);
+        while (at < before.stats.length && isBefore(before.stats.nameAt(at).path, path)) {
           if (slices.isOver) await slices.pause();
-          at += 1;
+          leaveBehind();
         }
       }
       if (at >= before.stats.length || !before.stats.bytesAt(at).equals(bytes)) continue;
       const place = before.places[at]!;
-      if (place >= 0 && place + stats.at(id).size <= size) this.#known[id] = place;
+      if (place >= 0 && place + stats.nameAt(id).size <= size) this.#known[id] = place;
+      this.#same[id] = 1;
       at += 1;
       same += 1;
     }
-    this.#isUnchanged = same === stats.length && same === before.stats.length;
+    while (at < before.stats.length) leaveBehind();
+    await this.#takeOver(same === stats.length && same === before.stats.length);
   }
 
-  /** Whether all entries are those of the transfer before. */
-  get isUnchanged(): boolean {
-    return this.#isUnchanged;
+  async #takeOver(isUnchanged: boolean): Promise<void> {
+    if (isUnchanged) {
+      if (this.#kept!.link(this.#files)) this.#takesOver = 'all';
+      return;
+    }
+    if (this.#unusedBytes > this.#earlierBytes * MAX_UNUSED_PART + MAX_UNUSED_BYTES) return;
+    if (!(await this.#kept!.copy(this.#files))) return;
+    this.#takesOver = 'equal';
+    for (const [id, place] of this.#known.entries()) this.#places[id] = place;
+  }
+
+  /** The entries that the context of this transfer has already: its files are there. */
+  get takesOver(): 'all' | 'equal' | 'nothing' {
+    return this.#takesOver;
+  }
+
+  /** Whether the entry need not be read. */
+  isTakenOver(id: number): boolean {
+    return this.#takesOver !== 'nothing' && this.#same[id] === 1;
+  }
+
+  /** The place of new entries in the archive. */
+  get behind(): number {
+    return this.#takesOver === 'equal' ? this.#earlierBytes : 0;
   }
 
   isKnown(id: number): boolean {
@@ -82,10 +131,11 @@ export class Transfer {
 
   /** For the next transfer. */
   index(): Buffer {
-    const count = Buffer.alloc(COUNT_BYTES);
-    count.writeUInt32LE(this.#stats.length);
+    const head = Buffer.alloc(HEAD_BYTES);
+    head.writeUInt32LE(this.#stats.length);
+    head.writeDoubleLE(this.#takesOver === 'nothing' ? 0 : this.#unusedBytes, COUNT_BYTES);
     const { buffer, byteOffset, byteLength } = this.#places;
-    return Buffer.concat([count, Buffer.from(buffer, byteOffset, byteLength), ...this.#stats.parts()]);
+    return Buffer.concat([head, Buffer.from(buffer, byteOffset, byteLength), ...this.#stats.parts()]);
   }
 
   /** Small files lie side by side: one read brings many. */
@@ -102,17 +152,18 @@ export class Transfer {
   }
 }
 
-type Earlier = Readonly<{ stats: StatList; places: Float64Array }>;
+type Earlier = Readonly<{ stats: StatList; places: Float64Array; unusedBytes: number }>;
 
 /** Undefined for a file that is cut off. */
 function earlierIn(index: Buffer): Earlier | undefined {
-  if (index.length < COUNT_BYTES) return undefined;
+  if (index.length < HEAD_BYTES) return undefined;
   const count = index.readUInt32LE();
-  const end = COUNT_BYTES + count * OFFSET_BYTES;
+  const unusedBytes = index.readDoubleLE(COUNT_BYTES);
+  const end = HEAD_BYTES + count * OFFSET_BYTES;
   const stats = StatList.from(count, index.subarray(end));
   if (stats === undefined) return undefined;
   // Copied: numbers of eight bytes begin at multiples of eight.
-  return { stats, places: new Float64Array(new Uint8Array(index.subarray(COUNT_BYTES, end)).buffer) };
+  return { stats, unusedBytes, places: new Float64Array(new Uint8Array(index.subarray(HEAD_BYTES, end)).buffer) };
 }
 
 /** In the order of a walk: a folder with all that is in it comes before its next sibling. */

@@ -145,20 +145,22 @@ export function message<const All extends Readonly<Record<string, object>>>(
   { readonly [Name in keyof All]?: WrittenOf<All[Name]> }
 > {
   const named = Object.entries(fields as unknown as Readonly<Record<string, Field<unknown>>>);
-  const byNumber = new Map(named.map(([name, each]) => [each.number, { name, each }]));
+  const byNumber = new Map(named.map(([, each], place) => [each.number, { place, each }]));
   return {
     decode: (bytes) =>
       counted(() => {
-        const values = new Map(named.map(([name, { initial }]) => [name, initial()]));
+        const values = named.map(([, { initial }]) => initial());
         const reader = new BinaryReader(bytes);
         while (reader.pos < reader.len) {
           countField();
           const [number, wireType] = reader.tag();
           const known = byNumber.get(number);
           if (known === undefined || known.each.wireType !== wireType) reader.skip(wireType, number);
-          else values.set(known.name, known.each.read(reader, values.get(known.name)));
+          else values[known.place] = known.each.read(reader, values[known.place]);
         }
-        return Object.fromEntries(values) as never;
+        const result: Record<string, unknown> = {};
+        for (const [place, [name]] of named.entries()) result[name] = values[place];
+        return result as never;
       }),
     encode: (value) => {
       const writer = new BinaryWriter();

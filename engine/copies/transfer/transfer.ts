@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, readSync } from 'node:fs';
 
 import { holdAt, openHeld, setOwnerAndMode } from '../../host/files/held-files.ts';
-import { holdInRoot, mkdirAt, readable, setTimesAt, type BytePath } from '../../host/files/openat.ts';
+import { holdInRoot, mkdirAt, readable, setTimesAt, type BytePath, type Timespec } from '../../host/files/openat.ts';
 import { pack, type Choice } from '../../layers/pack/pack.ts';
 import type { TarEntry } from '../../layers/tar/tar-header.ts';
 import { TarReader, type TarSink } from '../../layers/tar/tar-reader.ts';
@@ -36,7 +36,7 @@ export type Transfer = Readonly<{
   isBuildkit?: boolean;
 }>;
 
-const LIMITS = { bytes: 2 ** 46, entries: 2 ** 28 };
+export const LIMITS = { bytes: 2 ** 46, entries: 2 ** 28 };
 const CHUNK_BYTES = 1024 * 1024;
 const ROOT = { uid: 0, gid: 0 };
 
@@ -121,7 +121,7 @@ async function copyFolder(
     { path: destination, owner, mode, choice, keepsKinds: isBuildkit },
     pause,
   );
-  if (isBuildkit) setFolderTime(held, target, destination);
+  if (isBuildkit) setFolderTime(target, destination, timeOf(held));
 }
 
 function choiceOf(patterns: ConstructorParameters<typeof Chosen>[0]): Choice {
@@ -129,15 +129,18 @@ function choiceOf(patterns: ConstructorParameters<typeof Chosen>[0]): Choice {
   return { includes: (path) => chosen.includes(readable(path)), mayHold: (path) => chosen.mayHold(readable(path)) };
 }
 
-/** The root keeps its time: layers have no entry for it. */
-function setFolderTime(held: number, target: View, destination: string): void {
+function timeOf(held: number): Timespec {
+  const { mtimeNs } = fstatSync(held, { bigint: true });
+  return { seconds: Number(mtimeNs / 1_000_000_000n), nanoseconds: Number(mtimeNs % 1_000_000_000n) };
+}
+
+/** Gives a copied folder's time to the destination. The root keeps its own: layers have no entry for it. */
+export function setFolderTime(target: View, destination: string, time: Timespec): void {
   const parts = target.endOf(innerPathOf(destination).parts);
   const name = parts.at(-1);
   if (name === undefined) return;
-  const { mtimeNs } = fstatSync(held, { bigint: true });
   const above = holdInRoot(target.root, parts.slice(0, -1).join('/'));
   try {
-    const time = { seconds: Number(mtimeNs / 1_000_000_000n), nanoseconds: Number(mtimeNs % 1_000_000_000n) };
     setTimesAt(above, name, time);
   } finally {
     closeSync(above);
@@ -150,20 +153,31 @@ async function copyFile(
   { destination, owner, mode, isBuildkit = false }: Transfer,
   pause: Pause,
 ): Promise<void> {
+  const { place: where, name } = filePlace(target, destination, owner);
+  const source = { held, name: name ?? baseOf(path) };
+  await place(source, target, { path: where, owner, mode, keepsKinds: isBuildkit }, pause);
+}
+
+/** The last name of a path. */
+export function baseOf(path: string): BytePath {
+  return bytesOf(path)
+    .split('/')
+    .findLast((part) => part !== '' && part !== '.')!;
+}
+
+/** The folder of a copied file, which is made, and its name there; undefined: its own. */
+export function filePlace(
+  target: View,
+  destination: string,
+  owner: Transfer['owner'],
+): { place: string; name: BytePath | undefined } {
   const { parts } = innerPathOf(destination);
   const isInside = destination.endsWith('/') || isExistingFolder(target, destination);
-  const folder = isInside ? parts : parts.slice(0, -1);
-  const name = isInside
-    ? bytesOf(path)
-        .split('/')
-        .findLast((part) => part !== '' && part !== '.')!
-    : parts.at(-1)!;
-  const parent = `/${readable(folder.join('/'))}`;
+  const parent = `/${readable((isInside ? parts : parts.slice(0, -1)).join('/'))}`;
   makeFolder(target, parent, owner);
-  const end = isInside ? undefined : target.endOf(parts);
-  const where = end === undefined ? parent : `/${readable(end.slice(0, -1).join('/'))}`;
-  const source = { held, name: end === undefined ? name : end.at(-1) };
-  await place(source, target, { path: where, owner, mode, keepsKinds: isBuildkit }, pause);
+  if (isInside) return { place: parent, name: undefined };
+  const end = target.endOf(parts);
+  return { place: `/${readable(end.slice(0, -1).join('/'))}`, name: end.at(-1) };
 }
 
 type Where = Readonly<{
@@ -194,7 +208,7 @@ async function place(
   placer.complete();
 }
 
-function withMode(placer: Placer, change: ModeChange): TarSink {
+export function withMode(placer: Placer, change: ModeChange): TarSink {
   return {
     begin: (entry: TarEntry) =>
       placer.begin({ ...entry, mode: changedMode(change, entry.mode, entry.type === 'directory') }),
@@ -276,6 +290,6 @@ async function* chunksOf(fd: number): AsyncGenerator<Buffer> {
   }
 }
 
-function bytesOf(path: string): BytePath {
+export function bytesOf(path: string): BytePath {
   return Buffer.from(path).toString('latin1');
 }

@@ -1,4 +1,4 @@
-import { bind, check, refusal, SystemError } from '../libc.ts';
+import { bind, check, hasFailedWith, refusal, SystemError } from '../libc.ts';
 import { deviceNumber } from './device-nodes.ts';
 
 /**
@@ -156,6 +156,14 @@ export function linkAt(from: number, path: BytePath, to: number, name: BytePath)
 
 export function unlinkAt(directory: number, name: BytePath): void {
   check(unlinkat(directory, cstring(name), 0), 'unlinkat', [readable(name)]);
+}
+
+/** Like `unlinkAt`; returns false for a missing entry, which costs no error then. */
+export function unlinkIfThere(directory: number, name: BytePath): boolean {
+  const result = unlinkat(directory, cstring(name), 0);
+  if (result < 0 && hasFailedWith('ENOENT')) return false;
+  check(result, 'unlinkat', [readable(name)]);
+  return true;
 }
 
 /** Removes an empty folder. */

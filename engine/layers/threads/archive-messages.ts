@@ -29,8 +29,11 @@ export type Work =
     }
   /** Describes a writable layer that becomes a layer as it is, and writes its skeleton into a new file. */
   | { kind: 'describeLayer'; upper: string; skeleton: string; limits: ArchiveLimits }
-  /** Writes the context of a build, which follows, as a plain archive into a new file; `entries` messages have its entries. */
-  | { kind: 'spoolContext'; file: string; limits: ArchiveLimits }
+  /**
+   * Writes the context of a build, which follows, as a plain archive into a new file, or behind so many bytes of an existing
+   * one; `entries` messages have its entries.
+   */
+  | { kind: 'spoolContext'; file: string; behind: number; limits: ArchiveLimits }
   /** Extracts such a file into an empty folder, but the entries whose bits are set in `without`, in the order of `entries`. */
   | {
       kind: 'extractContext';

@@ -70,7 +70,7 @@ async function resultOf(id: number, work: Work, stream: ArrivingStream): Promise
     case 'extract':
       return await extract(id, work, stream);
     case 'spoolContext':
-      return await spoolContext(wanted(id, decompressed(stream)), work.file, work.limits, listings.get(id)!);
+      return await spoolContext(wanted(id, decompressed(stream)), work, listings.get(id)!);
     case 'extractContext':
       return await extractContext(work, () => throwIfStopped(id));
     case 'packLayer':

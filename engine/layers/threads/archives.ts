@@ -63,14 +63,17 @@ export class Archives implements AsyncDisposable {
     return (await this.#perform(work, told(lower), { onProgress, signal })) as Extracted;
   }
 
-  /** Writes the context of a build, compressed or not, as a plain archive into a new file; `onEntries` gets its entries. */
+  /**
+   * Writes the context of a build, compressed or not, as a plain archive into a new file, or `behind` so many bytes of an
+   * existing one; `onEntries` gets its entries.
+   */
   async spoolContext(
     stream: AsyncIterable<Uint8Array>,
-    file: string,
+    { file, behind = 0 }: Readonly<{ file: string; behind?: number }>,
     onEntries: (entries: readonly ContextEntry[]) => void,
     signal?: AbortSignal,
   ): Promise<void> {
-    await this.#perform({ kind: 'spoolContext', file, limits: this.limits }, stream, { onEntries, signal });
+    await this.#perform({ kind: 'spoolContext', file, behind, limits: this.limits }, stream, { onEntries, signal });
   }
 
   /** Extracts such a file into an empty folder, but the entries whose bits are set in `without`. */

@@ -45,12 +45,12 @@ const ROWS: readonly (readonly [name: string, work: Work])[] = [
   [
     'the context of a build',
     async (archives, folder, signal) =>
-      await archives.spoolContext(stalled(small), join(folder, 'a'), () => undefined, signal),
+      await archives.spoolContext(stalled(small), { file: join(folder, 'a') }, () => undefined, signal),
   ],
   [
     'the extraction of a context',
     async (archives, folder, signal) => {
-      await archives.spoolContext(whole(files), join(folder, '..', 'spool'), () => undefined);
+      await archives.spoolContext(whole(files), { file: join(folder, '..', 'spool') }, () => undefined);
       await archives.extractContext(join(folder, '..', 'spool'), folder, { signal });
     },
   ],

@@ -57,11 +57,15 @@ export class ContextSums implements TarSink {
   #current: Current | undefined;
   #chunk: Buffer = Buffer.alloc(0);
   /** The chunk's position in the archive. */
-  #offset = 0;
+  #offset: number;
 
-  /** `take` gets the entries in the order of the archive; of two with one name the last one counts. */
-  constructor(take: (entry: ContextEntry) => void) {
+  /**
+   * `take` gets the entries in the order of the archive; of two with one name the last one counts. `offset`: the position of the
+   * archive in its file.
+   */
+  constructor(take: (entry: ContextEntry) => void, offset = 0) {
     this.#take = take;
+    this.#offset = offset;
   }
 
   /** Passes a chunk of the archive to its reader, which calls this sink for parts of this very memory. */

@@ -2,7 +2,7 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 
 import { EntryPlaces } from '../tar/entry-places.ts';
 import { LayerExtractor } from '../tar/extract.ts';
-import { TarReader, type ArchiveLimits, type TarSink } from '../tar/tar-reader.ts';
+import { TarReader, type TarSink } from '../tar/tar-reader.ts';
 import type { Work } from './archive-messages.ts';
 import { ContextSums } from './context-sums.ts';
 import type { EntryGroups } from './entry-groups.ts';
@@ -11,22 +11,24 @@ import { chunksOf } from './plain-archive.ts';
 type Extraction = Extract<Work, { kind: 'extractContext' }>;
 
 /**
- * Writes the plain archive of a context, which comes in `chunks`, into a new file, and tells its entries: a build with all
+ * Writes the plain archive of a context, which comes in `chunks`, into a file, and tells its entries: a build with all
  * steps in the cache needs none of its files.
  */
 export async function spoolContext(
   chunks: AsyncIterable<Buffer>,
-  file: string,
-  limits: ArchiveLimits,
+  { file, behind, limits }: Extract<Work, { kind: 'spoolContext' }>,
   groups: EntryGroups,
 ): Promise<undefined> {
-  const sums = new ContextSums((entry) => groups.add(entry));
+  const sums = new ContextSums((entry) => groups.add(entry), behind);
   const reader = new TarReader(sums, limits);
   const push = (chunk: Buffer): void => reader.push(chunk);
-  const fd = openSync(file, 'wx', 0o600);
+  const fd = openSync(file, behind === 0 ? 'wx' : 'r+', 0o600);
+  let end = behind;
   try {
     for await (const chunk of chunks) {
-      for (let written = 0; written < chunk.length;) written += writeSync(fd, chunk, written);
+      for (let written = 0; written < chunk.length;)
+        written += writeSync(fd, chunk, written, chunk.length - written, end + written);
+      end += chunk.length;
       sums.through(chunk, push);
       await groups.ready();
     }

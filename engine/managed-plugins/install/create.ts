@@ -34,7 +34,7 @@ export async function createPlugin(
   await using arrival = new Arrival(engine);
   const { id, folder, plugin, root } = arrival;
   const [spool, files] = [join(folder, 'archive'), join(folder, 'files')];
-  await archives.spoolContext(archive, spool, () => undefined, signal);
+  await archives.spoolContext(archive, { file: spool }, () => undefined, signal);
   mkdirSync(files, { mode: 0o700 });
   await archives.extractContext(spool, files, { signal });
   await rm(spool);

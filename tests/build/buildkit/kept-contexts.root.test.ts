@@ -56,6 +56,55 @@ suite('contexts for the next build', { skip: clients === undefined && 'its packa
     );
   });
 
+  test('each build has the files of the folder as they are, whatever has changed', async () => {
+    await project.write({ 'any/Dockerfile': 'FROM scratch\nCOPY . /all/\nCOPY in /in/\nCOPY a in/b /some/\n' });
+    const large = { 'any/a': 'a', 'any/in/b': 'b', 'any/in/deep/c': 'c', 'any/large': 'l'.repeat(LARGE) };
+    const changes = [
+      ...[
+        'true',
+        'echo changed >a',
+        'rm in/deep/c',
+        'rm -r in/deep && echo file >in/deep',
+        'rm in/deep && mkdir in/deep',
+      ],
+      ...[
+        'ln a in/name && echo more >>a',
+        'ln -s a in/deep/link',
+        'rm a && mkdir a && echo x >a/x',
+        'touch -d @1 large',
+      ],
+      ...[
+        'rm -r a && mkfifo pipe && echo again >a',
+        'chmod 700 in/b',
+        'echo l >>large',
+        'mv in up && mkdir in && mv up/b in/b',
+      ],
+      ...[
+        "echo large >.dockerignore && printf '!/in\\n' >>.dockerignore",
+        'rm .dockerignore',
+        'touch "$(printf \'a\\tb ö\')"',
+      ],
+    ];
+    await project.write(large);
+    for (const change of changes) {
+      const cwd = join(project.folder, 'any');
+      await promisify(execFile)('sh', ['-c', change], { cwd });
+
+      const { code, text } = await project.docker(['build', '--progress=plain', '--output=out', 'any']);
+
+      assert.equal(code, 0, `${change}: ${text}`);
+      const list =
+        'find . -mindepth 1 ! -name "*.d" -printf "%y %m %s %p %l\\n" | grep -v "^d" | sort; cat in/b a/x a in/name || true';
+      const seen = async (folder: string): Promise<string> =>
+        (await promisify(execFile)('sh', ['-c', `${list} 2>&1`], { cwd: folder })).stdout;
+      const wanted = (await seen(cwd))
+        .split('\n')
+        .filter((line) => !change.includes('.dockerignore &&') || !line.includes(' ./large'));
+      assert.deepEqual((await seen(join(project.folder, 'out/all'))).split('\n'), wanted, change);
+      await rm(join(project.folder, 'out'), { recursive: true });
+    }
+  });
+
   test('a client at another address gets none of it', async () => {
     await project.write(Object.fromEntries(Object.entries(files('b')).map(([name, text]) => [`own/${name}`, text])));
     for (const address of ['10.9.9.1', '10.9.9.2'])
