@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { mkdir, readFile, realpath, stat } from 'node:fs/promises';
+import { mkdir, readFile, realpath, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Engine } from '../../engine.ts';
@@ -13,9 +13,14 @@ type How = Readonly<{ folder: string; signal: AbortSignal }>;
 /** The id of a commit, or the beginning of one. */
 const COMMIT = /^[0-9a-f]{4,40}$/;
 
-/** A repository as an archive of one checkout. Throws `invalid` and `failed`. */
-export async function gitArchive(engine: Needs, address: GitAddress, how: How): Promise<AsyncIterable<Uint8Array>> {
+/** A repository as an archive of one checkout, with its `.git` or without it. Throws `invalid` and `failed`. */
+export async function gitArchive(
+  engine: Needs,
+  address: GitAddress,
+  how: How & Readonly<{ keepsGitFolder: boolean }>,
+): Promise<AsyncIterable<Uint8Array>> {
   const root = await checkedOut(address, how);
+  if (!how.keepsGitFolder) await rm(join(root, '.git'), { recursive: true, force: true });
   const file = join(how.folder, 'checkout.tar');
   await engine.archives.packLayer(root, [], file, 'none', how.signal);
   return createReadStream(file);

@@ -13,7 +13,13 @@ import { gitAddress } from './git-address.ts';
 import { gitArchive } from './git.ts';
 
 type Needs = Pick<Engine, 'archives'>;
-type How = Readonly<{ folder: string; report: Report; signal: AbortSignal }>;
+type How = Readonly<{
+  folder: string;
+  report: Report;
+  signal: AbortSignal;
+  /** The folder `.git` of a repository is part of the context. Default: in the classic dialect. */
+  keepsGitFolder?: boolean;
+}>;
 
 /** A context that is not in the request: an archive, or a Buildfile alone. */
 type RemoteContext = Readonly<{ archive: AsyncIterable<Uint8Array> } | { text: string }>;
@@ -28,7 +34,10 @@ export async function remoteContext(
   dialect: Dialect = 'classic',
 ): Promise<RemoteContext> {
   const repository = gitAddress(remote, dialect);
-  if (repository !== undefined) return { archive: await gitArchive(engine, repository, how) };
+  if (repository !== undefined) {
+    const keepsGitFolder = repository.keepsGitFolder ?? how.keepsGitFolder ?? dialect === 'classic';
+    return { archive: await gitArchive(engine, repository, { ...how, keepsGitFolder }) };
+  }
   if (!/^https?:\/\//i.test(remote)) {
     throw new EngineError('invalid', `remoteURL (${remote}) could not be recognized as URL`);
   }

@@ -68,7 +68,8 @@ async function remoteInput(
   const more = { excluded: async () => await Promise.resolve([]), warn: vertex.warnOf };
   return await vertex.run(async () => {
     const [, upload] = UPLOAD.exec(address) ?? [];
-    const how = { folder: path, report: vertex.report, signal };
+    const keepsGitFolder = /^(?:1|t|true)$/i.test(attributes.get('build-arg:BUILDKIT_CONTEXT_KEEP_GIT_DIR') ?? '');
+    const how = { folder: path, report: vertex.report, signal, keepsGitFolder };
     const remote =
       upload === undefined
         ? await remoteContext(engine, address, how, 'buildkit')

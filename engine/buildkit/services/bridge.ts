@@ -39,6 +39,9 @@ const CAPABILITIES = [
   'frontend.inputs',
 ];
 
+/** Clients send several outputs only to a builder that names this one. */
+const GRAPH_CAPABILITIES = ['exporter.multiple'];
+
 /** The service `moby.buildkit.v1.frontend.LLBBridge`: a client that asks our frontend, within its own build. */
 export function bridgeMethods(engine: Engine, sessions: Sessions, solves: Solves): Methods {
   const solveOf = async ({ headers, signal }: Call): Promise<Solve> =>
@@ -60,7 +63,7 @@ export function bridgeMethods(engine: Engine, sessions: Sessions, solves: Solves
       `${SERVICE}Ping`,
       unary(Nothing, bridge.PingResponse, () => ({
         frontendCapabilities: CAPABILITIES.map((id) => ({ id, isEnabled: true })),
-        graphCapabilities: [],
+        graphCapabilities: GRAPH_CAPABILITIES.map((id) => ({ id, isEnabled: true })),
         workers: [workerOf(engine)],
       })),
     ],

@@ -248,6 +248,16 @@ suite('COPY and ADD with flags', { skip: clients === undefined && 'its packages 
     assert.equal(code, 0, text);
     const shown = await project.docker(['run', '--rm', 'added', 'cat', '/all']);
     assert.equal(shown.text, 'plainplainarchived1\n2\n2\n1\n');
+    for (const [flags, listed] of [
+      [[], '/x/first\n'],
+      [['--build-arg', 'BUILDKIT_CONTEXT_KEEP_GIT_DIR=1'], '/x/.git\n/x/first\n'],
+    ] as const) {
+      const file = 'FROM busybox\nCOPY . /x\nRUN ls -d /x/.git /x/* >/listed 2>/dev/null || true\n';
+      const words = ['build', '-q', '-t', 'context', '--network=none', ...flags, '-f', '-', `${address}/r.git`];
+      const built = await project.docker(words, file);
+      assert.equal(built.code, 0, built.text);
+      assert.equal((await project.docker(['run', '--rm', 'context', 'cat', '/listed'])).text, listed);
+    }
     for (const [line, why] of [
       [`ADD --checksum=sha256:${'0'.repeat(64)} ${address}/plain /`, /digest mismatch sha256:\w+: sha256:0000/],
       [`ADD --checksum=${'1'.repeat(40)} ${address}/r.git /`, /expected checksum to match 1{40}, got /],

@@ -113,6 +113,22 @@ suite('outputs of builds', { skip: clients === undefined && 'its packages could 
     assert.ok((await stat(join(project.folder, 'files.tar'))).size < 2 * first!.size);
   });
 
+  test('several outputs of one build', async () => {
+    const outputs = ['local,dest=several', 'tar,dest=several.tar', 'oci,dest=several.oci', 'docker,name=several'];
+
+    const words = outputs.flatMap((output) => ['--output', `type=${output}`]);
+    const { code, text } = await project.docker(['build', ...words, 'p']);
+
+    assert.equal(code, 0, text);
+    assert.equal(await read('several/f'), FILES.f);
+    const [tar, layout] = await Promise.all(
+      ['several.tar', 'several.oci'].map(async (name) => tarList(await readFile(join(project.folder, name)))),
+    );
+    assert.equal(tar!.get('f')?.content.toString(), FILES.f);
+    assert.ok(layout!.has('index.json'));
+    assert.equal((await project.docker(['image', 'inspect', 'several'])).code, 0);
+  });
+
   test('type=docker is an archive that the engine loads', async () => {
     const meta = await build('--output', 'type=docker,dest=d.tar,name=loaded:1');
     assert.equal(meta['containerimage.descriptor'].mediaType, 'application/vnd.docker.distribution.manifest.v2+json');
