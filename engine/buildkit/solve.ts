@@ -69,9 +69,9 @@ export class Solve {
     return [...this.#results.values()].filter((built) => wanted.has(built));
   }
 
-  end(): void {
+  end(now: Temporal.Instant): void {
     this.#over.abort();
-    this.queue.end();
+    this.queue.end(now);
   }
 }
 

@@ -30,7 +30,7 @@ export class Solves {
     this.#solves.set(ref, solve);
     return {
       [Symbol.dispose]: () => {
-        solve.end();
+        solve.end(this.#clock.now());
         this.#clock.after(KEPT_MS, () => this.#solves.delete(ref));
       },
     };

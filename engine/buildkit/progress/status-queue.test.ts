@@ -8,6 +8,7 @@ import { StatusQueue } from './status-queue.ts';
 type Status = Sent<typeof StatusResponse>;
 
 const PUSHES = 100_000;
+const NOW = Temporal.Instant.from('2026-01-01T00:00:00Z');
 
 function bytesOf(current: number, isOver: boolean): Status {
   const completed = isOver ? { completed: { seconds: 1, nanos: 0 } } : {};
@@ -17,7 +18,7 @@ function bytesOf(current: number, isOver: boolean): Status {
 function pushAll(queue: StatusQueue): void {
   for (let at = 0; at < PUSHES; at += 1) queue.push(bytesOf(at, false));
   queue.push(bytesOf(PUSHES, true));
-  queue.end();
+  queue.end(NOW);
 }
 
 test('a client that does not read gets the beginning of a transfer, and its end', async () => {
@@ -42,4 +43,23 @@ test('progress without a client is kept up to a limit, its newest part', async (
   );
   assert.ok(kept.length < 3000, `${kept.length}`);
   assert.equal(kept.at(-1)?.current, PUSHES);
+});
+
+test('a build that ends in the middle of a step shows the step as canceled', async () => {
+  const queue = new StatusQueue();
+  const started = { seconds: 1, nanos: 0 };
+  for (const digest of ['done', 'running']) queue.push({ vertexes: [{ digest, name: digest, started }] });
+  queue.push({ vertexes: [{ digest: 'done', name: 'done', started, completed: started }] });
+
+  queue.end(NOW);
+
+  const states = await Array.fromAsync(queue.read(new AbortController().signal));
+  const last = new Map(states.flatMap(({ vertexes = [] }) => vertexes.map((each) => [each.digest, each.error])));
+  assert.deepEqual(
+    [...last],
+    [
+      ['done', undefined],
+      ['running', 'context canceled'],
+    ],
+  );
 });

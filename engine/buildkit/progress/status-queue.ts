@@ -1,9 +1,12 @@
+import { timeOf } from '../messages/common.ts';
 import type { StatusResponse } from '../messages/control.ts';
 import type { Sent } from '../wire/message.ts';
 
 type Status = Sent<typeof StatusResponse>;
 type Vertex = NonNullable<Status['vertexes']>[number];
 
+/** Clients show it as canceled, not as a failure. */
+export const CANCELED = 'context canceled';
 /** Bytes that wait for a client; a process waits above it. */
 const MAX_WAITING_BYTES = 256 * 1024;
 /** Bytes that are kept while no client reads; the oldest go. */
@@ -45,7 +48,13 @@ export class StatusQueue {
     await Promise.all([...this.#readers].map(async (reader) => await reader.below(MAX_WAITING_BYTES)));
   }
 
-  end(): void {
+  /** Vertexes that have begun and not ended are canceled: their steps end behind the answer. */
+  end(now: Temporal.Instant): void {
+    const left = [...this.#vertexes.values()].filter(
+      (each) => each.started !== undefined && each.completed === undefined,
+    );
+    if (left.length > 0)
+      this.push({ vertexes: left.map((each) => ({ ...each, completed: timeOf(now), error: CANCELED })) });
     this.#isOver = true;
     for (const reader of this.#readers) reader.wake();
   }

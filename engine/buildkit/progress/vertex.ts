@@ -5,10 +5,8 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Warning } from '../frontend/checks/linter.ts';
 import { textOf } from '../frontend/errors.ts';
 import { timeOf, type Time } from '../messages/common.ts';
-import type { StatusQueue } from './status-queue.ts';
+import { CANCELED, type StatusQueue } from './status-queue.ts';
 
-/** Clients show it as canceled, not as a failure. */
-const CANCELED = 'context canceled';
 /** The beginning of failures that only the whole build has. */
 const CACHE_KEY = /^failed to compute cache key: /;
 
