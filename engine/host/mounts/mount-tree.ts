@@ -57,9 +57,22 @@ export function attachMount(tree: number, place: number): void {
 
 /**
  * Adds flags to a mount and all below it, by its descriptor, and takes it out of the group of its peers: mounts and
- * unmounts on it are not visible elsewhere.
+ * unmounts on it are not visible elsewhere. In a user namespace, a mount of the machine keeps its kind of access times.
  */
 export function restrictMount(tree: number, flags: readonly TreeFlag[], { recursive = true } = {}): void {
+  try {
+    setFlags(tree, flags, recursive);
+  } catch (error) {
+    if (!hasCode(error, 'EPERM') || !flags.includes('noatime')) throw error;
+    setFlags(
+      tree,
+      flags.filter((flag) => flag !== 'noatime'),
+      recursive,
+    );
+  }
+}
+
+function setFlags(tree: number, flags: readonly TreeFlag[], recursive: boolean): void {
   const set = flags.reduce((all, flag) => all | ATTRIBUTES[flag], 0);
   const cleared = flags.includes('noatime') ? ACCESS_TIMES : 0;
   const attributes = new BigUint64Array([BigInt(set), BigInt(cleared), BigInt(MS_PRIVATE), 0n]);
