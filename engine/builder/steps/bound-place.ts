@@ -1,6 +1,7 @@
 import { chmodSync, closeSync, fstatSync, mkdirSync, rmdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import type { Engine } from '../../engine.ts';
 import { holdInRoot, openRoot } from '../../host/files/openat.ts';
 import { mountBind, mountOverlay, unmount } from '../../host/mounts/mount.ts';
 import { newId, shortId } from '../../lib/ids.ts';
@@ -44,4 +45,19 @@ export function throwAway(folder: string, root: string): Place {
   undo.defer(() => unmount(target, { lazy: true }));
   const parts = undo.move();
   return { path: target, [Symbol.dispose]: () => parts.dispose() };
+}
+
+type CopyNeeds = Readonly<{ engine: Pick<Engine, 'copies'>; folder: string; signal: AbortSignal }>;
+
+/** A copy of a folder or a file of a root, which goes when it is disposed. */
+export async function copiedPlace({ engine, folder, signal }: CopyNeeds, from: string, inner: string): Promise<Place> {
+  using undo = new DisposableStack();
+  const root = join(folder, `copied-${shortId(newId())}`);
+  undo.defer(() => rmSync(root, { recursive: true, force: true }));
+  mkdirSync(root, { mode: 0o700 });
+  await using view = await engine.copies.open({ root, mounts: [], readOnly: 'nothing' });
+  const copied = { from, paths: [{ path: inner }], destination: '/files', extracts: false, isBuildkit: true };
+  await view.transfer(copied, signal);
+  const parts = undo.move();
+  return { path: join(root, 'files'), [Symbol.dispose]: () => parts.dispose() };
 }

@@ -3,21 +3,25 @@ import { posix } from 'node:path';
 
 import type { MountOption } from '../../buildfile/mount-option.ts';
 import { findSourcesInSteps, sumOfAll, type SourceFound } from '../../copies/transfer/sources.ts';
+import { outsideOf } from '../../host/users/id-map.ts';
 import { runInSlices } from '../../lib/concurrency/slices.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { secretFile } from '../secrets.ts';
 import type { StageState } from '../stage.ts';
-import { boundPlace, throwAway } from './bound-place.ts';
+import { boundPlace, copiedPlace, throwAway } from './bound-place.ts';
 import { imageRoot } from './scratch-root.ts';
 import { agentSocket } from './ssh-agents.ts';
 
 type Spec = Readonly<{
-  Type: 'bind' | 'tmpfs';
+  Type: 'bind' | 'tmpfs' | 'image';
   Source?: string;
   Target: string;
   ReadOnly?: boolean;
   TmpfsOptions?: { SizeBytes?: number };
+  ImageOptions?: { Subpath: string };
 }>;
+type Owner = Readonly<{ uid: number; gid: number }>;
+
 /** Programs find the agent of a step by it. */
 const AGENT_VARIABLE = 'SSH_AUTH_SOCK';
 
@@ -137,7 +141,9 @@ async function secretMount(
   if (content === undefined) return undefined;
   const { uid = 0, gid = 0, mode = 0o400 } = option;
   const make = async (): Promise<Spec> => {
-    const { path } = resources.use(await secretFile(state.build.engine, content, { uid, gid, mode }));
+    const { path } = resources.use(
+      await secretFile(state.build.engine, content, { ...ownerOnHost(state, { uid, gid }), mode }),
+    );
     return bind(path, target, true);
   };
   return { sum: '', make };
@@ -145,21 +151,33 @@ async function secretMount(
 
 /** A missing agent is left out unless it is required. */
 async function agentMount(
-  { build }: StageState,
+  state: StageState,
   { id, isRequired, uid = 0, gid = 0, mode = 0o600 }: MountOption,
   target: string,
   resources: AsyncDisposableStack,
 ): Promise<OneMount | undefined> {
+  const { build } = state;
   const { agents } = build.options;
   if (!(await agents.has(id))) {
     if (isRequired) throw new EngineError('invalid', `no SSH key ${JSON.stringify(id)} forwarded from the client`);
     return undefined;
   }
   const make = async (): Promise<Spec> => {
-    const { path } = resources.use(await agentSocket(build.engine, agents, id, { uid, gid, mode }));
+    const { path } = resources.use(
+      await agentSocket(build.engine, agents, id, { ...ownerOnHost(state, { uid, gid }), mode }),
+    );
     return bind(path, target, false);
   };
   return { sum: '', make };
+}
+
+/** The owner of a file below the exec root, which is on a tmpfs: kernels before 6.3 map no owners there. */
+function ownerOnHost({ build }: StageState, { uid, gid }: Owner): Owner {
+  const { idMap } = build.engine;
+  if (idMap === undefined) return { uid, gid };
+  const [user, group] = [outsideOf(idMap.uids, uid), outsideOf(idMap.gids, gid)];
+  if (user !== undefined && group !== undefined) return { uid: user, gid: group };
+  throw new EngineError('invalid', `the owner ${uid}:${gid} of a mount is beyond the map of --userns-remap`);
 }
 
 /** In one order for all steps, so that no two of them wait for each other. */
@@ -203,6 +221,23 @@ async function cacheFolder(
   return bind(path, target, option.isReadOnly);
 }
 
+/** With the owners of the image, also for a container with a map; links of `inner` are followed below the root. */
+function imageMount(imageId: string, inner: string, target: string): Spec {
+  const part = inner === '/' ? {} : { ImageOptions: { Subpath: inner.slice(1) } };
+  return { Type: 'image', Source: imageId, Target: target, ReadOnly: true, ...part };
+}
+
+/** The kernel maps no owners of overlays: with a map, a step gets a copy of files that it may change. */
+async function placeOf(
+  { build }: StageState,
+  { root, inner, isReadOnly }: Readonly<{ root: string; inner: string; isReadOnly: boolean }>,
+  resources: AsyncDisposableStack,
+): Promise<string> {
+  const isCopy = !isReadOnly && build.engine.idMap !== undefined;
+  const place = isCopy ? await copiedPlace(build, root, inner) : boundPlace(build.folder, root, inner);
+  return resources.use(place).path;
+}
+
 async function boundFiles(
   state: StageState,
   option: MountOption,
@@ -224,7 +259,8 @@ async function boundFiles(
       await build.engine.copies.findSources(await root(), wanted, build.signal);
     await build.engine.imageSums.find(image.id, wanted, compute);
     const make = async (): Promise<Spec> => {
-      const { path } = resources.use(boundPlace(build.folder, await root(), inner));
+      if (build.engine.idMap !== undefined && isReadOnly) return imageMount(image.id, inner, target);
+      const path = await placeOf(state, { root: await root(), inner, isReadOnly }, resources);
       return bind(path, target, isReadOnly);
     };
     return { sum: `,from=${image.id}${inner}`, make };
@@ -235,9 +271,9 @@ async function boundFiles(
   const make = async (): Promise<Spec> => {
     await context.extract();
     // A step's changes are gone after it, as in BuildKit: other steps get the context as it came.
-    const root = isReadOnly ? context.root : resources.use(throwAway(build.folder, context.root)).path;
-    const { path } = resources.use(boundPlace(build.folder, root, inner));
-    return bind(path, target, isReadOnly);
+    const isOverlay = !isReadOnly && build.engine.idMap === undefined;
+    const root = isOverlay ? resources.use(throwAway(build.folder, context.root)).path : context.root;
+    return bind(await placeOf(state, { root, inner, isReadOnly }, resources), target, isReadOnly);
   };
   return { sum: `,${sumOfAll(found)}`, make };
 }

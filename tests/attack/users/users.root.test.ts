@@ -73,6 +73,29 @@ for (const runtime of ['crun', 'runc']) {
       assert.deepEqual([uid, gid], [7, 8]);
     });
 
+    test('the mounts of a step of a build have owners of the container', async () => {
+      const mounts = [
+        ...['type=cache,target=/c', 'type=secret,id=s,target=/s', 'source=f,target=/f,rw'],
+        ...['from=made,source=/d,target=/m', 'from=made,source=/d,target=/w,rw'],
+      ].map((each) => `--mount=${each}`);
+      const Dockerfile = [
+        'FROM busybox AS made',
+        'RUN mkdir /d && echo made >/d/x && chown 5:6 /d/x && chmod 600 /d/x',
+        'FROM busybox',
+        `RUN ${mounts.join(' ')} touch /c/x && cat /s /m/x && echo x | tee -a /w/x >>/f && stat -c %n=%u:%g /c/x /s /m/x /w/x /f`,
+      ].join('\n');
+      const context = new TarWriter().add({ name: 'Dockerfile', content: Dockerfile }).add({ name: 'f', content: 'f' });
+      const secrets = Buffer.from(JSON.stringify({ s: Buffer.from('secret ').toString('base64') })).toString('base64');
+
+      const { raw } = await engine.post('/build?networkmode=none&nocache=1', context.end(), {
+        headers: { 'Content-Type': 'application/x-tar', 'X-Build-Secrets': secrets },
+      });
+
+      const text = raw.toString();
+      for (const shown of ['secret made', '/c/x=0:0', '/s=0:0', '/m/x=5:6', '/w/x=5:6', '/f=0:0', 'Successfully built'])
+        assert.ok(text.includes(shown), text);
+    });
+
     test('the namespaces of IPC and processes are shared with their users, in a network of its own', async () => {
       const first = await engine.run(['sleep', '600'], { HostConfig: { IpcMode: 'shareable' } });
       const namespaceOf = (pid: number | string, kind: string): string => readlinkSync(`/proc/${pid}/ns/${kind}`);

@@ -1,5 +1,5 @@
-import { closeSync, mkdirSync, readdirSync, rmdirSync, unlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, mkdirSync, readdirSync, rmdirSync, statSync, unlinkSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 
 import type { Engine } from '../../../engine.ts';
 import { holdInRoot, openRoot } from '../../../host/files/openat.ts';
@@ -19,18 +19,19 @@ export type Placed = Readonly<{ mounts: MountPoint[]; places: ShimPlace[] }>;
  */
 export function placedMounts(
   { config, layers, volumes }: Needs,
-  { id, mounts, idMap }: Pick<Container, 'id' | 'mounts' | 'idMap'>,
+  { id, mounts, idMap, ofBuild }: Pick<Container, 'id' | 'mounts' | 'idMap' | 'ofBuild'>,
 ): Placed {
   const folder = join(containerFolder(config, id), 'mounts');
   const places: ShimPlace[] = [];
   const placed = mounts.map((mount, index): MountPoint => {
-    const { type, source, subpath, imageId } = mount;
-    const isMapped = idMap !== undefined && hasContainerOwners(volumes, mount);
+    const isOfStep = idMap !== undefined && ofBuild === true && isOfEngine(config, mount);
+    const { type, source, subpath, imageId } = isOfStep ? inFolder(mount) : mount;
+    const isMapped = isOfStep || (idMap !== undefined && hasContainerOwners(volumes, mount));
     if (type !== 'image' && subpath === undefined && !isMapped) return mount;
     if (places.length === 0) makeEmpty(folder);
     const target = join(folder, `${index}`);
     if (imageId === undefined) {
-      closeSync(holdSource(mount)); // for an error with its reason; the shim finds it once more
+      closeSync(holdSource({ source, subpath })); // for an error with its reason; the shim finds it once more
       places.push({ source, subpath, target, isMapped });
     } else {
       const whole = makeFolder(join(folder, `${index}-image`));
@@ -56,6 +57,17 @@ function hasContainerOwners(volumes: Engine['volumes'], { type, name, driver }: 
   return device === '' || OWN_FILESYSTEMS.has(kind);
 }
 
+/** Whether a step of a build gets it from the data root: a cache, a part of the context, a script. Clients name no binds of steps. */
+function isOfEngine({ dataRoot }: Pick<Engine['config'], 'dataRoot'>, { type, source }: MountPoint): boolean {
+  return type === 'bind' && source.startsWith(`${dataRoot}/`);
+}
+
+/** A file as a part of its folder. */
+function inFolder(mount: MountPoint): MountPoint {
+  if (statSync(mount.source).isDirectory()) return mount;
+  return { ...mount, source: dirname(mount.source), subpath: basename(mount.source) };
+}
+
 /** The mounts, with the paths by which this daemon sees those of the shim. */
 export function seenThroughShim({ mounts, places }: Placed, shimPid: number): (MountPoint & { visibleAt?: string })[] {
   const targets = new Set(places.map(({ target }) => target));
@@ -64,11 +76,13 @@ export function seenThroughShim({ mounts, places }: Placed, shimPid: number): (M
   );
 }
 
+type Source = Readonly<{ source: string; subpath?: string | undefined }>;
+
 /**
  * Holds a mount's files open: the volume, or its part as a process would find it whose root is the volume. Throws
  * `notFound` for a missing part.
  */
-export function holdSource({ source, subpath = '.' }: Pick<MountPoint, 'source' | 'subpath'>): number {
+export function holdSource({ source, subpath = '.' }: Source): number {
   const root = openRoot(source);
   try {
     return holdInRoot(root, Buffer.from(subpath).toString('latin1'));
