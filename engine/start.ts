@@ -30,6 +30,7 @@ import { reconcileExecs } from './exec/reconcile.ts';
 import { privateMount } from './host/mounts/private-mount.ts';
 import type { IdMap } from './host/users/id-map.ts';
 import { mapContainers } from './host/users/mapped-netns.ts';
+import { ownIds } from './host/users/own-ids.ts';
 import { mapOfRemap } from './host/users/remap.ts';
 import { openListeners } from './http/listening/listeners.ts';
 import { serveMetrics, type MetricsListener } from './http/listening/metrics-listener.ts';
@@ -186,7 +187,7 @@ function buildEngine(
     daemonId: daemonId(config.dataRoot),
     page: new Page({ clock, config, log, usageHistory: ofContainers.parts.usageHistory }),
     setAside: new SetAside(config.dataRoot, clock.now(), log),
-    archives: undo.use(new Archives(background, { idMap })),
+    archives: undo.use(new Archives(background, { idMap: idMap ?? ownIds })),
     deliveries: undo.use(new Deliveries({ background, clock, log })),
     copies: undo.use(new Copies(background, ofImages.layers.writable.directory)),
     imageSums: new ImageSums(),

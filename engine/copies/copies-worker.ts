@@ -146,7 +146,7 @@ async function sendPacked(view: View, path: string | undefined, chunks: Outgoing
 
 async function placeArchive(view: View, options: PlaceOptions, archive: ArrivingStream, pause: Pause): Promise<void> {
   using placer = new Placer(view, options);
-  const reader = new TarReader(placer, PLACE_LIMITS);
+  const reader = new TarReader(placer, { ...PLACE_LIMITS, idMap: view.bounds });
   for await (const chunk of decompressed(archive)) {
     reader.push(chunk);
     await pause();

@@ -14,6 +14,8 @@ export type ViewRequest = Readonly<{
   mounts: readonly ViewMount[];
   /** The map of a container that runs with one: its root has owners of the host. */
   idMap?: IdMap | undefined;
+  /** The ids that files may get, if they are not those of `idMap`. */
+  bounds?: IdMap | undefined;
   /** The read-only part: nothing, everything outside of mounts, or everything. Mount points are created in any case. */
   readOnly: 'nothing' | 'root' | 'everything';
 }>;

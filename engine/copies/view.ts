@@ -4,6 +4,8 @@ import { holdAt } from '../host/files/held-files.ts';
 import { chmodAt, createFileAt, holdInRoot, mkdirAt, type BytePath } from '../host/files/openat.ts';
 import { linksBelow, resolveLinks } from '../host/files/resolve-links.ts';
 import { attachMount, cloneMount, restrictMount, type ThreadMounts } from '../host/mounts/mount-tree.ts';
+import type { IdMap } from '../host/users/id-map.ts';
+import { ownIds } from '../host/users/own-ids.ts';
 import { EngineError, hasCode } from '../lib/errors.ts';
 import { MappedOwners } from './mapped-owners.ts';
 import type { PathStat, ViewMount, ViewRequest } from './messages.ts';
@@ -20,9 +22,12 @@ export class View implements Disposable {
   readonly #held: DisposableStack;
   /** Undefined where its owners are those of the container. */
   readonly owners: MappedOwners | undefined;
+  /** Owners beyond them are refused; undefined where there are none. */
+  readonly bounds: IdMap | undefined;
 
   /** To be called in the namespace of the thread. */
-  constructor(mounts: ThreadMounts, { root, mounts: shown, readOnly, idMap }: ViewRequest) {
+  constructor(mounts: ThreadMounts, { root, mounts: shown, readOnly, idMap, bounds }: ViewRequest) {
+    this.bounds = bounds ?? idMap ?? ownIds;
     using held = new DisposableStack();
     using trees = new DisposableStack();
     const copies = mounts.inProcess(() => copiesOf(root, shown, held, trees));

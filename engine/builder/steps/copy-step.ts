@@ -56,7 +56,7 @@ async function copyInto(
   const { build } = state;
   const isBuildkit = build.plan.dialect === 'buildkit';
   await using files = await root.open();
-  const owner = await ownerOf(step, files.path);
+  const owner = await ownerOf(build.engine, step, files.path);
   const destination = absolute(state.config.WorkingDir, step.destination);
   const how = { destination, ...owner, ...modeOf(step.chmod, !isBuildkit) };
   for (const each of works) {

@@ -45,10 +45,13 @@ export async function workingDirectoryStep(state: StageState, comment: string): 
 }
 
 /** In BuildKit the folder is the user's, if the image knows that one. */
-async function folderOwner({ config, isClassic }: StageState, root: string): Promise<Owner | undefined> {
+async function folderOwner(
+  { build: { engine }, config, isClassic }: StageState,
+  root: string,
+): Promise<Owner | undefined> {
   if (isClassic || config.User === '') return undefined;
   try {
-    return (await ownerOf({ chown: config.User, from: '' }, root)).owner;
+    return (await ownerOf(engine, { chown: config.User, from: '' }, root)).owner;
   } catch (error) {
     if (error instanceof EngineError) return undefined;
     throw error;

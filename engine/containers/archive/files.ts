@@ -15,7 +15,7 @@ import { isAlive } from '../state.ts';
 import type { Container, MountPoint } from '../store.ts';
 
 export type FilesNeeds = VolumeMountNeeds &
-  Pick<Engine, 'clock' | 'config' | 'containers' | 'copies' | 'layers' | 'locks' | 'runs'>;
+  Pick<Engine, 'idMap' | 'clock' | 'config' | 'containers' | 'copies' | 'layers' | 'locks' | 'runs'>;
 
 type How = Readonly<{
   readOnly: ViewRequest['readOnly'];
@@ -75,7 +75,8 @@ async function openOnce(
   const root = undo.use(await engine.layers.mountOnHost(id, borrow, borrow && container.idMap));
   const shown = withMounts ? await mountsOfUser(engine, container, undo) : [];
   const mounts = withMounts ? mountsOf(engine, { ...container, mounts: heldParts(shown, undo) }) : [];
-  const view = undo.use(await engine.copies.open({ root: root.path, mounts, readOnly, idMap: root.idMap }));
+  const bounds = container.hostConfig.UsernsMode === 'host' ? undefined : engine.idMap;
+  const view = undo.use(await engine.copies.open({ root: root.path, mounts, readOnly, idMap: root.idMap, bounds }));
   const parts = undo.move();
   return {
     container,

@@ -246,7 +246,8 @@ async function extractArchive(held: number, target: View, work: Transfer, pause:
       keepsKinds: false,
       ...(given.owner && { owner: given.owner }),
     });
-    const reader = new TarReader(placer, LIMITS);
+    const limits = given.owner === undefined ? { ...LIMITS, idMap: target.bounds } : LIMITS;
+    const reader = new TarReader(placer, limits);
     for await (const chunk of decompressed(chunksOf(fd))) {
       reader.push(chunk);
       await pause();

@@ -19,6 +19,15 @@ export function outsideOf(ranges: readonly IdRange[], id: number): number | unde
   return range === undefined ? undefined : range.outside + id - range.inside;
 }
 
+/** Names the id of an owner that is beyond the map. Undefined for an owner within it. */
+export function describeBeyond(map: IdMap | undefined, { uid, gid }: { uid: number; gid: number }): string | undefined {
+  if (map === undefined) return undefined;
+  const { uids, gids } = map;
+  if (outsideOf(uids, uid) === undefined) return `the user id ${uid}, which is beyond the map of users (/etc/subuid)`;
+  if (outsideOf(gids, gid) === undefined) return `the group id ${gid}, which is beyond the map of groups (/etc/subgid)`;
+  return undefined;
+}
+
 /** In the form of /proc/<pid>/uid_map. */
 export function mapText(ranges: readonly IdRange[]): string {
   return ranges.map(({ inside, outside, size }) => `${inside} ${outside} ${size}\n`).join('');

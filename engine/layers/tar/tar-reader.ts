@@ -1,5 +1,5 @@
 import type { BytePath } from '../../host/files/openat.ts';
-import { outsideOf, type IdMap } from '../../host/users/id-map.ts';
+import { describeBeyond, type IdMap } from '../../host/users/id-map.ts';
 import { append } from '../../lib/append.ts';
 import { EngineError } from '../../lib/errors.ts';
 import { quotePath } from './entry-names.ts';
@@ -249,15 +249,8 @@ export class TarReader {
 
   /** The kernel would show such files as those of nobody, and let nobody change them. */
   #refuseBeyondMap({ path, uid, gid }: TarEntry): void {
-    const { idMap } = this.#limits;
-    if (idMap === undefined) return;
-    const beyond = (what: string, id: number): EngineError =>
-      new EngineError(
-        'failed',
-        `${quotePath(path)} has the ${what} id ${id}, which is beyond the map of --userns-remap`,
-      );
-    if (outsideOf(idMap.uids, uid) === undefined) throw beyond('user', uid);
-    if (outsideOf(idMap.gids, gid) === undefined) throw beyond('group', gid);
+    const why = describeBeyond(this.#limits.idMap, { uid, gid });
+    if (why !== undefined) throw new EngineError('failed', `${quotePath(path)} has ${why}`);
   }
 
   #entry(storedBytes: number): TarEntry | undefined {

@@ -1,5 +1,7 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 
+import { describeBeyond } from '../../host/users/id-map.ts';
+import { ownIds } from '../../host/users/own-ids.ts';
 import { EntryPlaces } from '../tar/entry-places.ts';
 import { LayerExtractor } from '../tar/extract.ts';
 import { TarReader, type TarSink } from '../tar/tar-reader.ts';
@@ -48,7 +50,8 @@ export async function extractContext(
   check: () => void,
 ): Promise<undefined> {
   using extractor = new LayerExtractor(directory, { hasMarks: false });
-  const reader = new TarReader(without === undefined ? extractor : leaving(without, extractor), limits);
+  const sink = withinOwnIds(extractor);
+  const reader = new TarReader(without === undefined ? sink : leaving(without, sink), limits);
   const fd = openSync(file, 'r');
   try {
     for await (const chunk of chunksOf(fd)) {
@@ -60,6 +63,16 @@ export async function extractContext(
   }
   reader.end();
   extractor.complete();
+}
+
+/** No step sees the owner of a file in a context: one that the engine of an ordinary user cannot give becomes root. */
+function withinOwnIds(sink: TarSink): TarSink {
+  if (ownIds === undefined) return sink;
+  return {
+    begin: (entry) => sink.begin(describeBeyond(ownIds, entry) === undefined ? entry : { ...entry, uid: 0, gid: 0 }),
+    data: (chunk, position) => sink.data(chunk, position),
+    finish: () => sink.finish(),
+  };
 }
 
 function leaving(without: Uint8Array, sink: TarSink): TarSink {
