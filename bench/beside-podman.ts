@@ -22,10 +22,14 @@ export class Figures {
   async time(round: number, work: string, engine: string, perform: () => Promise<void>): Promise<void> {
     const begun = performance.now();
     await perform();
-    const spent = performance.now() - begun;
+    this.note(round, work, engine, performance.now() - begun);
+  }
+
+  /** Notes a figure unless the round is below 0. */
+  note(round: number, work: string, engine: string, figure: number): void {
     const known = this.#figures.get(work) ?? new Map<string, number[]>();
     this.#figures.set(work, known);
-    if (round >= 0) known.set(engine, [...(known.get(engine) ?? []), spent]);
+    if (round >= 0) known.set(engine, [...(known.get(engine) ?? []), figure]);
   }
 
   /** Medians in Markdown; the ratio, and the budget, are of ours to the faster of the others. */

@@ -1,4 +1,7 @@
-/** `./gantry bench users [ROUNDS]`: containers with `--userns-remap`, beside dockerd with it and beside our daemon without. */
+/**
+ * `./gantry bench users [ROUNDS]`: containers with `--userns-remap`, beside dockerd with it and beside our daemon without; the
+ * engine of an ordinary user, beside podman's.
+ */
 import { randomFillSync } from 'node:crypto';
 
 import type { Api } from '@gantry/testing/api.ts';
@@ -8,6 +11,7 @@ import { Dockerd } from '@gantry/testing/dockerd.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 import { Figures } from './beside-podman.ts';
+import { benchRootless } from './rootless.ts';
 
 const REMAP = '--userns-remap=default';
 const RUN = 'create, start, wait and remove';
@@ -52,6 +56,7 @@ export async function main(rounds = '10'): Promise<void> {
   }
   console.log(beside.table((work) => BUDGETS[work] ?? 1));
   console.log(without.table(() => MAP_BUDGET));
+  console.log(await benchRootless(Number(rounds)));
 }
 
 async function load(api: Api, archive: Buffer): Promise<void> {
