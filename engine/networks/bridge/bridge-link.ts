@@ -15,6 +15,7 @@ import {
   type Link,
 } from '../../host/network/links.ts';
 import type { Netlink } from '../../host/network/netlink.ts';
+import { isRootless } from '../../host/rootless.ts';
 import { EngineError, hasCode } from '../../lib/errors.ts';
 import { isSix, parseIp } from '../../lib/notations/ip-address.ts';
 import { addressAt, rangeOf, type Cidr } from '../addresses/cidr.ts';
@@ -186,7 +187,8 @@ export function automaticMtu(route: Netlink): number {
   const out = listRoutes(route).find(({ prefixLength }) => prefixLength === 0)?.link;
   if (out === undefined) return DEFAULT_MTU;
   const mtu = listLinks(route).find(({ index }) => index === out)?.mtu ?? DEFAULT_MTU;
-  return Math.min(mtu, DEFAULT_MTU);
+  // The way out of an ordinary user ends connections itself: large packets cost it a twentieth.
+  return isRootless ? mtu : Math.min(mtu, DEFAULT_MTU);
 }
 
 /** The first address of a range, which is the bridge's. */
