@@ -41,7 +41,8 @@ export class Samplers {
     const first = last?.usage === undefined ? sampler.read() : last;
     if (first === undefined) return undefined;
     const ready = first.at.add({ milliseconds: APART_MS });
-    await sleep(clock, Math.max(0, clock.now().until(ready).total('milliseconds')), signal);
+    const left = (): number => Math.ceil(clock.now().until(ready).total('milliseconds'));
+    while (left() > 0 && !signal.aborted) await sleep(clock, left(), signal); // a timer may be early
     if (signal.aborted) return undefined;
     const second = sampler.since(ready) ?? sampler.read();
     return second === undefined ? undefined : [first, second];
