@@ -24,6 +24,10 @@ const FLAGS = [
   '--host-resolver-rules=MAP *.example 127.0.0.1',
 ];
 
+export async function launchBrowser(executablePath: string): Promise<Browser> {
+  return await chromium.launch({ executablePath, args: FLAGS, timeout: DEADLINE_MS });
+}
+
 /** A daemon and a browser on its machine: the network namespace that the daemon takes for the host's. */
 export class PageTest implements AsyncDisposable {
   readonly engine: TestEngine;
@@ -45,7 +49,7 @@ export class PageTest implements AsyncDisposable {
     const program = join(folder, 'chromium');
     writeFileSync(program, `#!/bin/sh\nexec nsenter --net=${engine.netns} chromium "$@"\n`);
     chmodSync(program, 0o755);
-    const browser = await chromium.launch({ executablePath: program, args: FLAGS, timeout: DEADLINE_MS });
+    const browser = await launchBrowser(program);
     undo.move();
     return new PageTest(engine, browser, folder);
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 
+import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { eventually } from '@gantry/testing/eventually.ts';
 import type { Page } from 'playwright-core';
 
@@ -82,9 +83,10 @@ suite('all screens in a browser', { concurrency: false }, () => {
     await press('Enter');
     await page.getByRole('heading', { name: first }).waitFor();
     const screens: string[] = [];
-    for (const [key, title] of Object.entries({ i: 'Images', v: 'Volumes', n: 'Networks', e: 'Events', s: 'System' })) {
+    const titles = { i: 'Images', v: 'Volumes', n: 'Networks', e: 'Events', s: 'System', u: 'not a manager' };
+    for (const [key, title] of Object.entries(titles)) {
       await press('g', key);
-      await page.getByRole('heading', { name: title, exact: true }).waitFor();
+      await page.getByRole('heading', { name: title, exact: true }).or(page.getByText(title)).first().waitFor();
       screens.push(await page.evaluate(() => location.hash));
     }
     await press('g', 'c');
@@ -93,7 +95,7 @@ suite('all screens in a browser', { concurrency: false }, () => {
     assert.equal(search, 'Search containers');
     assert.equal(typed, '');
     assert.deepEqual([first, second], ['shop-db-1', 'shop-queue-1']);
-    assert.deepEqual(screens, ['#/images', '#/volumes', '#/networks', '#/events', '#/system']);
+    assert.deepEqual(screens, ['#/images', '#/volumes', '#/networks', '#/events', '#/system', '#/cluster']);
   });
 
   test('several containers are stopped at once, and all are started again by the offer to take it back', async () => {
@@ -177,6 +179,26 @@ suite('all screens in a browser', { concurrency: false }, () => {
     await page.getByText(/^1 of \d+ of the last day/).waitFor();
 
     assert.deepEqual(open.problems, []);
+  });
+
+  test('System removes the caches of builds', async () => {
+    const { engine } = browser;
+    const file = 'FROM busybox\nRUN --mount=type=cache,target=/c --network=none echo kept >/c/f\n';
+    const context = new TarWriter().add({ name: 'Dockerfile', content: file }).end();
+    await engine.post('/build?networkmode=none', context, { headers: { 'Content-Type': 'application/x-tar' } });
+    const caches = async (): Promise<number> =>
+      (await engine.get<{ BuildCache: unknown[] }>('/system/df?type=build-cache')).body.BuildCache.length;
+    const before = await caches();
+    await using open = await browser.open();
+    const { page } = open;
+    await goTo(page, 'system');
+
+    await page.getByRole('button', { name: 'Clean up: Caches of builds' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await page.getByText(/^Freed /).waitFor();
+
+    assert.ok(before > 0);
+    assert.equal(await caches(), 0);
   });
 
   test('System names the use of the disk, and removes stopped containers after a list of them', async () => {
