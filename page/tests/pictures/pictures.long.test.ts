@@ -34,7 +34,7 @@ test('each screen has a picture of at most 100 kB in docs/pictures', async () =>
   await page.setViewportSize({ width: 390, height: VIEWPORT.height });
   await take('containers-narrow', 'containers', webRow);
   await page.setViewportSize(VIEWPORT);
-  await take('crash', `containers/${worker}`, () => page.getByText('FATAL').first());
+  await take('crash', `containers/${worker}`, () => page.getByText('docker run').first());
   await goTo(page, `containers/${web}`);
   await page.locator('.chart canvas').first().waitFor();
   await page.waitForTimeout(CHARTED_MS);
