@@ -46,6 +46,25 @@ suite('a cluster in a browser', { concurrency: false }, () => {
     assert.deepEqual(open.problems, []);
   });
 
+  test('a service is updated to another image, and its rollout is shown', async () => {
+    const { engine } = browser;
+    await engine.post('/images/busybox/tag?repo=later&tag=2');
+    await using open = await browser.open();
+    const { page } = open;
+    await goTo(page, 'cluster');
+
+    await page.getByRole('textbox', { name: 'Image of sleepers' }).fill('later:2');
+    await page.getByRole('button', { name: 'Update sleepers' }).click();
+    await page.getByText('Updated sleepers to later:2').waitFor();
+    await page.getByText('completed', { exact: true }).first().waitFor();
+
+    type Task = { Spec: { ContainerSpec: { Image: string } } };
+    const { body } = await engine.get<Task[]>('/tasks?filters={"desired-state":["running"]}');
+    const images = body.map(({ Spec }) => Spec.ContainerSpec.Image);
+    assert.deepEqual(images, ['later:2', 'later:2']);
+    assert.deepEqual(open.problems, []);
+  });
+
   test('a read-only page shows the cluster, and changes nothing in it', async () => {
     await using open = await browser.open({ readOnly: true });
     const { page } = open;
