@@ -19,6 +19,8 @@ const MAX_STEPS = 200;
 const testing = join(import.meta.dirname, '../../testing');
 const killer = pathToFileURL(join(testing, 'kill-at-step.ts')).href;
 
+const commit = pathToFileURL(join(import.meta.dirname, 'commit.ts')).href;
+
 const lower = new TarWriter().add({ name: 'one', content: '1' }).end();
 const upper = new TarWriter().add({ name: 'two', content: '2' }).end();
 const archive = imageArchive([lower, upper], ['a:1']);
@@ -50,6 +52,16 @@ const rows: Record<string, Work> = {
       engine.images.delete(engine.images.find('a:1').id, () => undefined);
     },
     cut: `await engine.layers.remove('${CONTAINER}')`,
+  },
+  'a step of a build that moves its writable layer': {
+    before: loadAndPrepare,
+    cut: `
+      const { mkdirSync, writeFileSync } = await import('node:fs');
+      const { commitLayer } = await import('${commit}');
+      const { upper } = engine.layers.writable.places('${CONTAINER}');
+      mkdirSync(upper + '/folder');
+      writeFileSync(upper + '/folder/three', '3'.repeat(10_000));
+      await commitLayer(engine, '${CONTAINER}', new DisposableStack(), 'none')`,
   },
   'a load': {
     before: async () => {},
@@ -121,6 +133,7 @@ async function whatIsLeft(directory: string): Promise<{ setAside: string[]; unow
     ...readdirSync(join(directory, 'layers')).filter((name) => !/^\.trash$|^common/.test(name) && !folders.has(name)),
     ...readdirSync(join(directory, 'blobs/sha256')).filter((name) => !blobs.has(name)),
   ];
-  if (engine.images.all().length === 0) unowned.push(...engine.layers.all().map(({ chainId }) => chainId));
+  const owned = engine.images.all().flatMap(({ id }) => engine.layers.imageFolders(id));
+  unowned.push(...[...folders].filter((folder) => !owned.includes(folder)));
   return { setAside, unowned };
 }
