@@ -137,6 +137,12 @@ export class ContextTree implements Disposable {
     this.#rows.ignore(node);
   }
 
+  /** Excludes an entry of an earlier context, which counts no longer. */
+  remove(node: ContextNode): void {
+    if (!this.isIgnored(node)) this.#bytes -= ENTRY_BYTES + this.#rows.get(node, 'nameBytes');
+    this.ignore(node);
+  }
+
   isIgnored(node: ContextNode): boolean {
     return this.#rows.isIgnored(node);
   }

@@ -6,6 +6,7 @@ import { test } from 'node:test';
 
 import { eventually } from '@gantry/testing/eventually.ts';
 
+import { ContextTree } from './context-tree.ts';
 import { KeptContexts, type ContextFiles } from './kept-contexts.ts';
 
 const KIB = 1024;
@@ -79,4 +80,15 @@ test('prune takes the least recently used until enough is free', async () => {
   assert.equal(contexts.prune(1, () => true).ids.length, 1);
   assert.equal(contexts.prune(Infinity, () => true).ids.length, 2);
   assert.deepEqual(contexts.list(), []);
+});
+
+test('entries that were replaced since do not count as entries of a context', () => {
+  using tree = new ContextTree();
+  const [some, names] = [40_000, (at: number) => `file ${at}`];
+  for (let round = 0; round < 5; round += 1) {
+    for (let at = 0; at < some; at += 1) tree.add({ path: names(at), type: 'file', sum: '', target: '' });
+    for (let at = 0; at < some; at += 1) tree.remove(tree.get(names(at))!);
+  }
+
+  assert.equal(tree.get(names(0)), undefined);
 });

@@ -65,7 +65,7 @@ export async function readEntries(tree: ContextTree, folder: string, signal: Abo
 export function remove(tree: ContextTree, paths: readonly string[]): void {
   for (const path of paths) {
     const node = tree.find(path);
-    if (node !== undefined) tree.ignore(node);
+    if (node !== undefined) tree.remove(node);
   }
 }
 

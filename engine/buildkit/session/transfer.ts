@@ -7,11 +7,11 @@ import { StatList } from './stat-list.ts';
 
 const WINDOW_BYTES = 256 * 1024;
 const [COUNT_BYTES, OFFSET_BYTES] = [4, 8];
-const HEAD_BYTES = COUNT_BYTES + 8;
+const HEAD_BYTES = 2 * COUNT_BYTES + OFFSET_BYTES;
 const NOWHERE = -1;
 
-/** Bytes of an archive that may be entries of earlier transfers: this part of it, and so many more. */
-const [MAX_UNUSED_PART, MAX_UNUSED_BYTES] = [1 / 4, 1024 * 1024];
+/** Entries of earlier transfers that an archive may have: this part of its bytes and of its entries, and so many more. */
+const [MAX_UNUSED_PART, MAX_UNUSED_BYTES, MAX_UNUSED_ENTRIES] = [1 / 4, 1024 * 1024, 1000];
 
 /**
  * One transfer of a client's folder beside the one before. Where most stats are equal the archive of that one is taken over, and
@@ -31,8 +31,9 @@ export class Transfer {
   #takesOver: 'all' | 'equal' | 'nothing' = 'nothing';
   /** Paths of entries that are gone. */
   readonly removed: string[] = [];
-  /** Bytes of the archive that belong to no entry, and the size of the earlier one without its end. */
+  /** Bytes and entries of the archive that belong to earlier transfers, and the size of the earlier one without its end. */
   #unusedBytes = 0;
+  #unusedEntries = 0;
   #earlierBytes = 0;
   readonly #files: ContextFiles;
 
@@ -53,12 +54,14 @@ export class Transfer {
     this.#same = new Uint8Array(stats.length);
     this.#earlierBytes = size - TAR_END.length;
     this.#unusedBytes = before.unusedBytes;
+    this.#unusedEntries = before.unusedEntries;
     const slices = new Slices();
     let [at, same] = [0, 0];
     const leaveBehind = (): void => {
       const { path, size: bytes } = before.stats.nameAt(at);
       this.removed.push(path);
       this.#unusedBytes += BLOCK_BYTES + (before.places[at]! < 0 ? 0 : bytes);
+      this.#unusedEntries += 1;
       at += 1;
     };
     for (let id = 0; id < stats.length; id += 1) {
@@ -89,6 +92,7 @@ export class Transfer {
       return;
     }
     if (this.#unusedBytes > this.#earlierBytes * MAX_UNUSED_PART + MAX_UNUSED_BYTES) return;
+    if (this.#unusedEntries > this.#stats.length * MAX_UNUSED_PART + MAX_UNUSED_ENTRIES) return;
     if (!(await this.#kept!.copy(this.#files))) return;
     this.#takesOver = 'equal';
     for (const [id, place] of this.#known.entries()) this.#places[id] = place;
@@ -133,7 +137,9 @@ export class Transfer {
   index(): Buffer {
     const head = Buffer.alloc(HEAD_BYTES);
     head.writeUInt32LE(this.#stats.length);
-    head.writeDoubleLE(this.#takesOver === 'nothing' ? 0 : this.#unusedBytes, COUNT_BYTES);
+    const isNew = this.#takesOver === 'nothing';
+    head.writeUInt32LE(isNew ? 0 : this.#unusedEntries, COUNT_BYTES);
+    head.writeDoubleLE(isNew ? 0 : this.#unusedBytes, 2 * COUNT_BYTES);
     const { buffer, byteOffset, byteLength } = this.#places;
     return Buffer.concat([head, Buffer.from(buffer, byteOffset, byteLength), ...this.#stats.parts()]);
   }
@@ -152,18 +158,24 @@ export class Transfer {
   }
 }
 
-type Earlier = Readonly<{ stats: StatList; places: Float64Array; unusedBytes: number }>;
+type Earlier = Readonly<{ stats: StatList; places: Float64Array; unusedBytes: number; unusedEntries: number }>;
 
 /** Undefined for a file that is cut off. */
 function earlierIn(index: Buffer): Earlier | undefined {
   if (index.length < HEAD_BYTES) return undefined;
   const count = index.readUInt32LE();
-  const unusedBytes = index.readDoubleLE(COUNT_BYTES);
+  const unusedEntries = index.readUInt32LE(COUNT_BYTES);
+  const unusedBytes = index.readDoubleLE(2 * COUNT_BYTES);
   const end = HEAD_BYTES + count * OFFSET_BYTES;
   const stats = StatList.from(count, index.subarray(end));
   if (stats === undefined) return undefined;
   // Copied: numbers of eight bytes begin at multiples of eight.
-  return { stats, unusedBytes, places: new Float64Array(new Uint8Array(index.subarray(HEAD_BYTES, end)).buffer) };
+  return {
+    stats,
+    unusedBytes,
+    unusedEntries,
+    places: new Float64Array(new Uint8Array(index.subarray(HEAD_BYTES, end)).buffer),
+  };
 }
 
 /** In the order of a walk: a folder with all that is in it comes before its next sibling. */
