@@ -133,7 +133,7 @@ export class Placer implements TarSink, Disposable {
       case 'charDevice':
       case 'blockDevice':
       case 'fifo':
-        makeNode(entry, entry.type, folder, name);
+        if (!makeNode(entry, entry.type, folder, name)) return;
         this.#setAttributes(entry, folder, name);
         setTimesAt(folder, name, entry.mtime);
     }
