@@ -27,7 +27,10 @@ type How = Readonly<{
   choice?: Choice | undefined;
   owners?: Owners | undefined;
   attribute?: Attribute | undefined;
+  /** Called with each packed entry, the held folder that it is in, and its name there. */
+  packed?: Packed | undefined;
 }>;
+type Packed = (held: number, folder: number, name: BytePath) => void;
 
 /** Each folder on the way down is held by a descriptor. A path of 9,900 bytes has 900; real trees are not deeper. */
 const DEEPEST = 2000;
@@ -61,6 +64,7 @@ class Packer {
   readonly #choice: Choice | undefined;
   readonly #owners: Owners;
   readonly #attribute: Attribute;
+  readonly #packed: Packed | undefined;
   /** Headers of folders that are only written with their content. */
   readonly #waiting: Buffer[] = [];
   #chunk: Buffer;
@@ -68,13 +72,14 @@ class Packer {
 
   constructor(
     fresh: () => Buffer,
-    { rules, choice, owners = (stat) => stat, attribute = (_name, value) => value }: How,
+    { rules, choice, owners = (stat) => stat, attribute = (_name, value) => value, packed }: How,
   ) {
     this.#fresh = fresh;
     this.#rules = rules;
     this.#choice = choice;
     this.#owners = owners;
     this.#attribute = attribute;
+    this.#packed = packed;
     this.#chunk = fresh();
   }
 
@@ -130,6 +135,7 @@ class Packer {
       if (inner === undefined) continue;
       try {
         yield* this.entry(inner, `${inside}${entry}`, depth + 1);
+        this.#packed?.(inner, held, entry);
       } finally {
         closeSync(inner);
       }

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { closeSync } from 'node:fs';
+import { closeSync, fstatSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 
 import { holdAt } from '../../host/files/held-files.ts';
+import { setTimesAt, type BytePath } from '../../host/files/openat.ts';
 import { ALL, LayerRules } from '../pack/layer-rules.ts';
 import { pack } from '../pack/pack.ts';
 import { SkeletonAttempt } from '../skeletons/attempt.ts';
@@ -23,7 +24,7 @@ export async function packLayer(work: Extract<Work, { kind: 'packLayer' }>, chec
   return { digest: writer.digest(), sizeBytes: writer.sizeBytes };
 }
 
-/** Like `packLayer`, for a folder that becomes that of a layer: without the archive, but with its skeleton. */
+/** Like `packLayer`, for a folder that becomes that of a layer: without the archive, but with its skeleton and its times. */
 export async function describeLayer(
   { upper, skeleton, limits }: Extract<Work, { kind: 'describeLayer' }>,
   check: () => void,
@@ -34,7 +35,7 @@ export async function describeLayer(
   const reader = new TarReader(attempt.recorder, limits);
   const push = (chunk: Buffer): void => reader.push(chunk);
   let archiveBytes = 0;
-  await eachChunk({ upper, rules: ALL, check }, (chunk) => {
+  await eachChunk({ upper, rules: ALL, check, packed: cutTime }, (chunk) => {
     archiveBytes += chunk.length;
     hash.update(chunk);
     attempt.recorder.through(chunk, push);
@@ -46,13 +47,19 @@ export async function describeLayer(
   return { diffId, sizeBytes: sizes.bytes, archiveBytes, hasSkeleton };
 }
 
-type Packed = Readonly<{ upper: string; rules: typeof ALL; check: () => void }>;
+/** Archives have whole seconds: the files of a layer are everywhere those of its archive. */
+function cutTime(held: number, folder: number, name: BytePath): void {
+  const { mtimeMs } = fstatSync(held);
+  if (mtimeMs % 1000 !== 0) setTimesAt(folder, name, { seconds: Math.floor(mtimeMs / 1000), nanoseconds: 0 });
+}
 
-async function eachChunk({ upper, rules, check }: Packed, take: (chunk: Buffer) => void): Promise<void> {
+type Packed = Readonly<{ upper: string; rules: typeof ALL; check: () => void; packed?: typeof cutTime }>;
+
+async function eachChunk({ upper, rules, check, packed }: Packed, take: (chunk: Buffer) => void): Promise<void> {
   using held = new DisposableStack();
   const root = held.adopt(holdAt(-1, Buffer.from(upper).toString('latin1')), closeSync);
   const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES); // taken before the next chunk is asked for
-  for (const chunk of pack({ held: root, name: undefined }, () => buffer, { rules })) {
+  for (const chunk of pack({ held: root, name: undefined }, () => buffer, { rules, packed })) {
     take(chunk);
     await setImmediate(); // yields to other work of this thread
     check();
