@@ -6,7 +6,7 @@ import { after, before, suite, test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 
 import { Api } from '@gantry/testing/api.ts';
-import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
+import { TarWriter, type TarEntry } from '@gantry/testing/archives/tar-writer.ts';
 import { internalWord } from '@gantry/testing/internal-words.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
@@ -95,6 +95,30 @@ suite('builds', { concurrency: false }, () => {
     );
 
     assert.match(text, /\n\/all\/d:\none\nself\ntwo\n\n\/d:\none\nself\ntwo\n\n\/e:\none\nself\ntwo\n/);
+  });
+
+  test('copy a file under two names, and files with names that are not text', async () => {
+    const file = [
+      'FROM busybox',
+      'COPY link a /two/',
+      'COPY odd /odd',
+      'RUN echo "<$(ls /two)>" && cat /odd/* && stat -c \'<%y>\' /two',
+    ].join('\n');
+    const odd = (byte: number): Partial<TarEntry> => ({
+      content: `byte ${byte}\n`,
+      pax: { path: Buffer.concat([Buffer.from('odd/'), Buffer.from([byte])]) },
+    });
+
+    const text = await said(file, {
+      a: 'a',
+      link: { type: 'symlink', linkName: 'a' },
+      odd: { type: 'directory' },
+      'odd/1': odd(0xfe),
+      'odd/2': odd(0xff),
+    });
+
+    for (const line of ['<a\nlink>', 'byte 254\nbyte 255\n', /<[^.>]*\.0+ \+0000>/])
+      assert.match(text, new RegExp(line));
   });
 
   test('are refused where a volume is over a file', async () => {

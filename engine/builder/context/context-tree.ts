@@ -17,6 +17,8 @@ const MAX_DEPTH = 1000;
 const MAX_BYTES = 12 * 1024 * 1024;
 /** Memory of an entry besides its name and target. */
 const ENTRY_BYTES = 104;
+/** Stands for bytes of a name that are no text: several names may read alike. */
+const REPLACED = '\uFFFD';
 const SLASH = '/'.charCodeAt(0);
 
 /** The entries of a context: names in folders. */
@@ -43,7 +45,7 @@ export class ContextTree implements Disposable {
     let folder = this.root;
     for (const each of names) folder = this.#folderIn(folder, each);
     const isHardLink = entry.type === 'file' && entry.target !== '';
-    if (isHardLink) this.#isPlain = false;
+    if (isHardLink || path.includes(REPLACED)) this.#isPlain = false;
     const first = isHardLink ? this.#linkTo(path, entry.target) : undefined;
     const node = this.#rowIn(folder, name, entry.target.length);
     const wasFolder = this.typeOf(node) === 'folder';
@@ -55,7 +57,7 @@ export class ContextTree implements Disposable {
     this.#count(node);
   }
 
-  /** Whether each entry comes behind that of its folder, replaces only one of its kind, and none is another name of a file. */
+  /** Whether each entry has a name of its own, comes behind its folder's, replaces only one of its kind, and is no hard link. */
   get isPlain(): boolean {
     return this.#isPlain;
   }

@@ -134,17 +134,18 @@ export class BuildContext implements Disposable {
   }
 
   /**
-   * The sources of a COPY in the archive, opened for `resources`; undefined where the files have to be extracted: for many
-   * sources and patterns, archives with names that mean another entry, and builds that read it again and again.
+   * The sources of a COPY in the archive, opened for `resources`; undefined where the files have to be extracted: for
+   * patterns, files that are copied twice, archives with names that mean another entry, and builds that read it again and again.
    */
   async archived(sources: readonly SourceFound[], resources: AsyncDisposableStack): Promise<Archived | undefined> {
     if (this.#extracted !== undefined || !this.#tree.isPlain || this.#archiveReads >= MAX_ARCHIVE_READS)
       return undefined;
     const found = sources.map(({ path, included }) => ({ name: path, included, ...this.#resolve(path) }));
     const files = found.flatMap(({ name, path }) => (path === undefined ? [] : { name, path }));
-    const names = new Set(files.map(({ name }) => basename(name)));
+    const [names, paths] = [files.map(({ name }) => basename(name)), files.map(({ path }) => path)];
+    const isDistinct = [names, paths].every((each) => new Set(each).size === files.length);
     const isFolder = found.some((each) => each.isFolder);
-    if (files.length === 0 || files.length < found.length || names.size < files.length) return undefined;
+    if (files.length === 0 || files.length < found.length || !isDistinct) return undefined;
     if ((isFolder && files.length > 1) || found.some(({ included }) => included !== undefined)) return undefined;
     this.#archiveReads += 1;
     const { fd } = resources.use(await open(this.#spool, 'r'));
