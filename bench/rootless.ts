@@ -25,7 +25,8 @@ const TRAFFIC_ROUNDS = 3;
 /** An engine of an ordinary user: its command line and its way out, beside podman's. Returns a table. */
 export async function benchRootless(rounds: number): Promise<string> {
   await using stack = new AsyncDisposableStack();
-  const folder = await mkdtemp('/tmp/gantry-bench-rootless-');
+  // Podman's cleanup refuses a run root (FOLDER/podman/run/containers) of more than 50 characters, and each run waits 20 s for it.
+  const folder = await mkdtemp('/tmp/gantry-bench-');
   stack.defer(async () => await rm(folder, { recursive: true, force: true }));
   await execute('mknod', ['-m', '666', join(folder, 'tun'), 'c', '10', '200']);
   const machine = stack.use(await machineIn(folder));
