@@ -56,12 +56,14 @@ export async function runTestFiles(root: string, files: readonly string[], optio
   ]);
 
   const told: string[] = [];
+  let isClean = true;
   const unlucky = [...results.values()].filter(({ failed }) => failed.length > 0);
   if (files.length > 1 && unlucky.length > 0 && unlucky.length <= MAX_TRIED_AGAIN && !stop.aborted) {
     // A failed test does not clean up: its leftovers are not a second failure.
     for (const left of await findStaying(before, run)) {
       told.push(`left behind beside a failure: ${left}`);
       before.add(left);
+      isClean = false;
     }
     for (const { file, failed } of unlucky) {
       for (let tries = 0; tries < MAX_TRIES_ALONE && results.get(file)!.failed.length > 0; tries += 1) {
@@ -78,7 +80,7 @@ export async function runTestFiles(root: string, files: readonly string[], optio
   const left = await findStaying(before, run);
   told.push(...left.map((each) => `FAILED: left behind: ${each}`));
   // A mount that is left could lead the removal anywhere.
-  if (left.length === 0) await rm(folder, { recursive: true, force: true });
+  if (isClean && left.length === 0) await rm(folder, { recursive: true, force: true });
   return {
     passed: all.reduce((sum, { passed }) => sum + passed, 0),
     failed: all.reduce((sum, { failed }) => sum + failed.length, left.length),
