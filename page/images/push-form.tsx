@@ -1,10 +1,8 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { messageOfError, open } from '../api/request.ts';
-import { bytesOf, jsonLines } from '../api/streams.ts';
-import { notify } from '../parts/notices.tsx';
-import { LayerList, withLine, type Layers, type Progress } from './progress.tsx';
+import { open } from '../api/request.ts';
+import { LayerList, useTransfer } from './progress.tsx';
 
 type Account = Readonly<{ username: string; password: string }>;
 
@@ -13,18 +11,10 @@ export function PushForm({ tags }: { tags: readonly string[] }): JSX.Element | n
   const [tag, setTag] = useState(tags[0] ?? '');
   const [username, setUsername] = useState('');
   const [password, setPassword] = useState('');
-  const [layers, setLayers] = useState<Layers | undefined>(undefined);
+  const { layers, follow } = useTransfer();
   if (tags.length === 0) return null;
   const push = async (): Promise<void> => {
-    setLayers(new Map());
-    try {
-      await pushImage(tag, { username, password }, (line) => setLayers((before = new Map()) => withLine(before, line)));
-      notify(`Pushed ${tag}`);
-      setPassword('');
-    } catch (error) {
-      notify(messageOfError(error), { isBad: true });
-    }
-    setLayers(undefined);
+    if (await follow(beginPush(tag, { username, password }), `Pushed ${tag}`)) setPassword('');
   };
   return (
     <>
@@ -65,15 +55,11 @@ export function PushForm({ tags }: { tags: readonly string[] }): JSX.Element | n
   );
 }
 
-async function pushImage(name: string, account: Account, onLine: (line: Progress) => void): Promise<void> {
+async function beginPush(name: string, account: Account): Promise<Response> {
   const [, repository = name, tag = 'latest'] = /^(.*?)(?::([^:/]+))?$/.exec(name) ?? [];
   const headers = { 'x-registry-auth': encoded(account.username === '' ? {} : account) };
   const path = `/images/${repository.split('/').map(encodeURIComponent).join('/')}/push`;
-  const response = await open('POST', path, { query: { tag }, headers });
-  for await (const line of jsonLines<Progress>(bytesOf(response))) {
-    if (line.error !== undefined) throw new Error(line.error);
-    onLine(line);
-  }
+  return await open('POST', path, { query: { tag }, headers });
 }
 
 /** JSON as the base64 of URLs, as the API takes it. */

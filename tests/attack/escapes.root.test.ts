@@ -7,6 +7,7 @@ import { setTimeout } from 'node:timers/promises';
 
 import { TarWriter, type TarEntry } from '@gantry/testing/archives/tar-writer.ts';
 import { busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
+import { execOf, outputOf } from '@gantry/testing/shell-lines.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 /** On the machine alone; a container that reads it has escaped. */
@@ -22,21 +23,6 @@ suite('ways out of containers that were advisories for other engines', () => {
     rmSync(MARK);
     await engine[Symbol.asyncDispose]();
   });
-
-  async function outputOf(command: string, body: Record<string, unknown> = {}): Promise<string> {
-    const id = await engine.run(['sh', '-c', command], body);
-    await engine.wait(id);
-    const { stdout, stderr } = await engine.output(id);
-    await engine.delete(`/containers/${id}?v=1`);
-    return stdout + stderr;
-  }
-
-  async function execOf(id: string, command: string, body: Record<string, unknown> = {}): Promise<string> {
-    const request = { Cmd: ['sh', '-c', command], AttachStdout: true, AttachStderr: true, ...body };
-    const created = await engine.post<{ Id: string }>(`/containers/${id}/exec`, request);
-    const { raw } = await engine.post(`/exec/${created.body.Id}/start`, { Detach: false, Tty: false });
-    return raw.toString();
-  }
 
   async function loadImage(name: string, entries: readonly TarEntry[], config: object = {}): Promise<void> {
     const tar = new TarWriter();
@@ -69,7 +55,7 @@ suite('ways out of containers that were advisories for other engines', () => {
   test('an exec has no descriptor of the engine either', async () => {
     const id = await engine.run(['sleep', '1000']);
 
-    const listing = await execOf(id, 'exec ls -l /proc/self/fd');
+    const listing = await execOf(engine, id, 'exec ls -l /proc/self/fd');
 
     assert.match(listing, / 0 -> /);
     assert.deepEqual(othersOf(listing), []);
@@ -102,9 +88,9 @@ suite('ways out of containers that were advisories for other engines', () => {
     const id = await engine.run(['sleep', '1000'], { HostConfig: { CapAdd: ['NET_ADMIN'] } });
 
     for (const body of [{}, { User: '1000' }, { Privileged: true }]) {
-      assert.match(await execOf(id, 'grep CapInh /proc/self/status', body), /CapInh:\s+0000000000000000/);
+      assert.match(await execOf(engine, id, 'grep CapInh /proc/self/status', body), /CapInh:\s+0000000000000000/);
     }
-    assert.match(await outputOf('grep CapInh /proc/self/status'), /CapInh:\s+0000000000000000/);
+    assert.match(await outputOf(engine, 'grep CapInh /proc/self/status'), /CapInh:\s+0000000000000000/);
     await engine.delete(`/containers/${id}?force=1`);
   });
 
@@ -155,7 +141,7 @@ suite('ways out of containers that were advisories for other engines', () => {
   });
 
   test('a namespace of users, in which root could mount cgroups, cannot be made (CVE-2022-0492)', async () => {
-    const found = await outputOf('unshare -Ur true; echo $?; mount -t cgroup -o memory c /tmp; echo $?');
+    const found = await outputOf(engine, 'unshare -Ur true; echo $?; mount -t cgroup -o memory c /tmp; echo $?');
 
     assert.doesNotMatch(found, /^0$/m);
     assert.match(found, /not permitted|permission denied/i);
@@ -174,12 +160,13 @@ suite('ways out of containers that were advisories for other engines', () => {
 
     assert.equal(status, 200);
     assert.match(raw.toString(), /sleep/);
-    assert.doesNotMatch(await execOf(id, 'ls /'), /\bran\b/);
+    assert.doesNotMatch(await execOf(engine, id, 'ls /'), /\bran\b/);
     await engine.delete(`/containers/${id}?force=1`);
   });
 
   test('files of /proc and /sys that show or change the machine are masked or read-only (CVE-2023-27561)', async () => {
     const found = await outputOf(
+      engine,
       'for f in /proc/kcore /proc/keys /proc/timer_list /proc/sched_debug; do [ -e $f ] && head -c 10 $f | wc -c; done;' +
         'for f in /proc/sys/kernel/core_pattern /proc/sysrq-trigger /sys/kernel/uevent_helper; do (echo x >$f) 2>/dev/null && echo WRITTEN $f; done; ls /proc/acpi /sys/firmware 2>/dev/null | grep -v : ',
     );
@@ -193,6 +180,7 @@ suite('ways out of containers that were advisories for other engines', () => {
       { name: 'dev/console', type: 'symlink', linkName: '/proc/sysrq-trigger' },
     ]);
     const found = await outputOf(
+      engine,
       'ls -l /dev/null; (echo x >/proc/sys/kernel/core_pattern) 2>/dev/null && echo WRITTEN; head -c 1 /proc/kcore | wc -c',
       {
         Image: 'odd-dev:1',

@@ -2,28 +2,23 @@ import { closeSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { bind as foreign, check, pointerTo, SystemError } from '../libc.ts';
+import {
+  connectUnixSocket,
+  MSG_NOSIGNAL,
+  openUnixSocket,
+  send,
+  setsockopt,
+  SOCK_SEQPACKET,
+  SOL_SOCKET,
+} from '../unix-sockets.ts';
 
-const AF_UNIX = 1;
-const SOCK_SEQPACKET = 5;
-const SOCK_CLOEXEC = 0o2000000;
-const SOL_SOCKET = 1;
 const SO_RCVTIMEO = 20;
-const MSG_NOSIGNAL = 0x4000;
 const MSG_CMSG_CLOEXEC = 0x40000000;
-const PATH_BYTES = 108;
 const ANSWER_SECONDS = 30;
 const POINTER_BYTES = 8;
 /** `struct msghdr`, `struct iovec`, and `struct cmsghdr` with one descriptor, on 64 bits. */
 const [HEADER_BYTES, PART_BYTES, CONTROL_BYTES, CONTROL_HEADER_BYTES] = [56, 16, 24, 16];
 
-const socket = foreign<[number, number, number], number>('int socket(int domain, int type, int protocol)');
-const setsockopt = foreign<[number, number, number, Buffer, number], number>(
-  'int setsockopt(int fd, int level, int name, const void *value, uint32_t length)',
-);
-const connect = foreign<[number, Buffer, number], number>('int connect(int fd, const void *address, uint32_t length)');
-const send = foreign<[number, Buffer, number, number], number>(
-  'int64_t send(int fd, const void *data, size_t length, int flags)',
-);
 const recvmsg = foreign<[number, Buffer, number], number>('int64_t recvmsg(int fd, void *message, int flags)');
 
 /**
@@ -32,28 +27,18 @@ const recvmsg = foreign<[number, Buffer, number], number>('int64_t recvmsg(int f
  */
 export function portOfKeeper(folder: string, protocol: 'tcp' | 'udp', ip: string, port: number): number {
   const values = [protocol, ip, port];
-  const fd = check(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), 'socket', values);
+  const fd = openUnixSocket(SOCK_SEQPACKET);
   try {
     const timeout = Buffer.alloc(16);
     timeout.writeBigInt64LE(BigInt(ANSWER_SECONDS), 0);
     check(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, timeout, timeout.length), 'setsockopt', values);
-    const address = addressOf(join(folder, 'ports'));
-    check(connect(fd, address, address.length), 'connect', [join(folder, 'ports')]);
+    connectUnixSocket(fd, join(folder, 'ports'));
     const request = Buffer.from(`${protocol} ${ip} ${port}`);
     check(send(fd, request, request.length, MSG_NOSIGNAL), 'send', values);
     return receive(fd, values);
   } finally {
     closeSync(fd);
   }
-}
-
-function addressOf(path: string): Buffer {
-  const name = Buffer.from(path);
-  if (name.length >= PATH_BYTES) throw new Error(`the path of a socket has at most ${PATH_BYTES - 1} bytes: ${path}`);
-  const address = Buffer.alloc(2 + PATH_BYTES);
-  address.writeUInt16LE(AF_UNIX, 0);
-  name.copy(address, 2);
-  return address;
 }
 
 /** The answer is an errno, and a descriptor where that is 0. */

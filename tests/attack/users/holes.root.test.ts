@@ -5,6 +5,7 @@ import { after, before, suite, test } from 'node:test';
 
 import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
 import { busyboxLayer, imageArchive } from '@gantry/testing/busybox-image.ts';
+import { outputOf } from '@gantry/testing/shell-lines.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 for (const runtime of ['crun', 'runc']) {
@@ -19,14 +20,6 @@ for (const runtime of ['crun', 'runc']) {
     });
     after(async () => await engine[Symbol.asyncDispose]());
 
-    async function outputOf(command: string, body: Record<string, unknown> = {}): Promise<string> {
-      const id = await engine.run(['sh', '-c', command], body);
-      await engine.wait(id);
-      const { stdout, stderr } = await engine.output(id);
-      await engine.delete(`/containers/${id}?v=1`);
-      return stdout + stderr;
-    }
-
     const ATTEMPTS =
       'cat /h/secret; chown 0 /h/secret; chmod 777 /h/secret; touch /h/new; rm /h/secret; chmod 777 /h; true';
 
@@ -38,21 +31,22 @@ for (const runtime of ['crun', 'runc']) {
     }
 
     test('the files of a bind belong to nobody', async () => {
-      assertUntouched(await outputOf(ATTEMPTS, { HostConfig: { Binds: [`${folder}:/h`] } }));
+      assertUntouched(await outputOf(engine, ATTEMPTS, { HostConfig: { Binds: [`${folder}:/h`] } }));
     });
 
     test('so do those of a volume that is a bind', async () => {
       const DriverOpts = { type: 'none', o: 'bind', device: folder };
       const { status } = await engine.post('/volumes/create', { Name: 'bound', Driver: 'local', DriverOpts });
       assert.equal(status, 201);
-      assertUntouched(await outputOf(ATTEMPTS, { HostConfig: { Binds: ['bound:/h'] } }));
+      assertUntouched(await outputOf(engine, ATTEMPTS, { HostConfig: { Binds: ['bound:/h'] } }));
     });
 
     test('the whole host as a bind shows nothing of the engine', async () => {
-      await outputOf('echo kept > /v/kept', { HostConfig: { Binds: ['other:/v'] } });
+      await outputOf(engine, 'echo kept > /v/kept', { HostConfig: { Binds: ['other:/v'] } });
       const other = await engine.create(['true']);
       const root = `/h${engine.dataRoot}`;
       const said = await outputOf(
+        engine,
         `cat /h/etc/shadow; ls ${root} ${root}/layers ${root}/volumes; cat ${root}/volumes/other/_data/kept ${root}/gantry.db; ls ${root}/writable; ls ${root}/writable/${other}/upper; echo end`,
         { HostConfig: { Binds: ['/:/h'] } },
       );
@@ -63,6 +57,7 @@ for (const runtime of ['crun', 'runc']) {
 
     test('a program that is setuid on the disk gives nothing to root of a container', async () => {
       const said = await outputOf(
+        engine,
         'cp /bin/busybox /v/id && chmod 4755 /v/id && stat -c %u:%a /v/id; cp /bin/busybox /id && chmod 4755 /id; su -s /bin/sh nobody -c "/v/id id -u; /id id -u" 2>/dev/null || setuidgid nobody /v/id id -u; cat /proc/self/uid_map',
         { HostConfig: { Binds: ['programs:/v'] } },
       );
@@ -72,7 +67,7 @@ for (const runtime of ['crun', 'runc']) {
 
     test('the null device of the host keeps its owner', async () => {
       const before = statSync('/dev/null');
-      assert.equal(await outputOf('echo said', { User: '1000:1000' }), 'said\n');
+      assert.equal(await outputOf(engine, 'echo said', { User: '1000:1000' }), 'said\n');
       const id = await engine.run(['sleep', '600'], { User: '1000:1000' });
       const created = await engine.post<{ Id: string }>(`/containers/${id}/exec`, { Cmd: ['true'], User: '7:7' });
       await engine.post(`/exec/${created.body.Id}/start`, { Detach: true, Tty: false });
@@ -82,7 +77,7 @@ for (const runtime of ['crun', 'runc']) {
     });
 
     test('a device of the host cannot be made', async () => {
-      assert.match(await outputOf('mknod /disk b 254 0; mknod /tmp/null c 1 3; true'), /mknod.*not permitted/i);
+      assert.match(await outputOf(engine, 'mknod /disk b 254 0; mknod /tmp/null c 1 3; true'), /mknod.*not permitted/i);
     });
 
     test('an archive is written and read with the owners of the container', async () => {
@@ -131,7 +126,7 @@ for (const runtime of ['crun', 'runc']) {
       await engine.startAgain();
       await engine.delete(`/containers/${id}?force=1`);
 
-      const said = await outputOf('stat -c %u /of-a-stranger; chown 0 /of-a-stranger', { Image: 'before:1' });
+      const said = await outputOf(engine, 'stat -c %u /of-a-stranger; chown 0 /of-a-stranger', { Image: 'before:1' });
       assert.match(said, /65534\n/);
       assert.match(said, /not permitted|too large|invalid/i);
     });
@@ -161,15 +156,15 @@ for (const runtime of ['crun', 'runc']) {
 
     test('a container may have the users of the host', async () => {
       const host = { HostConfig: { UsernsMode: 'host', Privileged: true } };
-      assert.match(await outputOf('cat /proc/self/uid_map', host), /^\s+0\s+0\s+4294967295\n$/);
+      assert.match(await outputOf(engine, 'cat /proc/self/uid_map', host), /^\s+0\s+0\s+4294967295\n$/);
       const capped = { HostConfig: { UsernsMode: 'host', CapDrop: ['NET_ADMIN'] } };
-      assert.match(await outputOf('ip link set lo down', capped), /not permitted/);
+      assert.match(await outputOf(engine, 'ip link set lo down', capped), /not permitted/);
     });
 
     test('containers share a network with its users', async () => {
       const first = await engine.run(['sleep', '600']);
       assert.equal(
-        await outputOf('id -u; ls /sys/class/net', { HostConfig: { NetworkMode: `container:${first}` } }),
+        await outputOf(engine, 'id -u; ls /sys/class/net', { HostConfig: { NetworkMode: `container:${first}` } }),
         '0\neth0\nlo\n',
       );
       await engine.delete(`/containers/${first}?force=1`);

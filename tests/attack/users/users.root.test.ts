@@ -6,6 +6,7 @@ import { after, before, suite, test } from 'node:test';
 
 import { tarList } from '@gantry/testing/archives/tar-list.ts';
 import { TarWriter } from '@gantry/testing/archives/tar-writer.ts';
+import { execOf, outputOf } from '@gantry/testing/shell-lines.ts';
 import { TestEngine } from '@gantry/testing/test-engine.ts';
 
 /** The subordinate ids of a user, from the machine's files. */
@@ -27,21 +28,6 @@ for (const runtime of ['crun', 'runc']) {
     });
     after(async () => await engine[Symbol.asyncDispose]());
 
-    async function outputOf(command: string, body: Record<string, unknown> = {}): Promise<string> {
-      const id = await engine.run(['sh', '-c', command], body);
-      await engine.wait(id);
-      const { stdout, stderr } = await engine.output(id);
-      await engine.delete(`/containers/${id}?v=1`);
-      return stdout + stderr;
-    }
-
-    async function execOf(id: string, command: string, body: Record<string, unknown> = {}): Promise<string> {
-      const request = { Cmd: ['sh', '-c', command], AttachStdout: true, AttachStderr: true, ...body };
-      const created = await engine.post<{ Id: string }>(`/containers/${id}/exec`, request);
-      const { raw } = await engine.post(`/exec/${created.body.Id}/start`, { Detach: false, Tty: true });
-      return raw.toString();
-    }
-
     async function pidOf(id: string): Promise<number> {
       return (await engine.get<{ State: { Pid: number } }>(`/containers/${id}/json`)).body.State.Pid;
     }
@@ -55,12 +41,13 @@ for (const runtime of ['crun', 'runc']) {
         readFileSync(`/proc/${pid}/${name}`, 'utf8').trim().replaceAll(/\s+/g, ' ');
       assert.equal(mapOf('uid_map'), `0 ${first} 65536`);
       assert.equal(mapOf('gid_map'), `0 ${firstGroup} 65536`);
-      assert.match(await execOf(id, 'id -u; id -g; cat /proc/self/uid_map'), /^0\r?\n0\r?\n\s+0\s+\d+\s+65536/);
+      assert.match(await execOf(engine, id, 'id -u; id -g; cat /proc/self/uid_map'), /^0\r?\n0\r?\n\s+0\s+\d+\s+65536/);
       await engine.delete(`/containers/${id}?force=1`);
     });
 
     test('the root file system belongs to root inside', async () => {
       const text = await outputOf(
+        engine,
         'stat -c %u:%g / /bin/busybox /etc/hosts; touch /new && chown 1000:1001 /new && stat -c %u:%g /new; echo x >> /etc/hosts && echo written',
       );
       assert.equal(text, '0:0\n0:0\n0:0\n1000:1001\nwritten\n');
@@ -68,7 +55,7 @@ for (const runtime of ['crun', 'runc']) {
 
     test('volumes have owners of the container', async () => {
       const body = { HostConfig: { Binds: ['shared:/v'] } };
-      assert.equal(await outputOf('touch /v/a && chown 7:8 /v/a && stat -c %u:%g /v /v/a', body), '0:0\n7:8\n');
+      assert.equal(await outputOf(engine, 'touch /v/a && chown 7:8 /v/a && stat -c %u:%g /v /v/a', body), '0:0\n7:8\n');
       const { uid, gid } = statSync(`${engine.dataRoot}/volumes/shared/_data/a`);
       assert.deepEqual([uid, gid], [7, 8]);
     });
@@ -109,7 +96,7 @@ for (const runtime of ['crun', 'runc']) {
         const other = await pidOf(second);
         for (const kind of ['user', 'ipc', 'pid']) assert.equal(namespaceOf(other, kind), namespaceOf(pid, kind));
         assert.notEqual(namespaceOf(other, 'net'), namespaceOf(pid, 'net'));
-        assert.match(await execOf(second, 'ip -4 route'), NetworkMode === 'none' ? /^$/ : /^default via /);
+        assert.match(await execOf(engine, second, 'ip -4 route'), NetworkMode === 'none' ? /^$/ : /^default via /);
         await engine.delete(`/containers/${second}?force=1`);
       }
       await engine.delete(`/containers/${first}?force=1`);
@@ -135,9 +122,13 @@ for (const runtime of ['crun', 'runc']) {
       const own = join(engine.directory, 'node');
       execFileSync('mknod', ['-m', '600', own, 'c', '1', '5']);
       const Devices = [device('/dev/full', '/dev/brim'), device(own, '/dev/own')];
-      const text = await outputOf('stat -c %u /dev/brim; echo x > /dev/brim; head -c 1 /dev/own; chmod 777 /dev/brim', {
-        HostConfig: { Devices },
-      });
+      const text = await outputOf(
+        engine,
+        'stat -c %u /dev/brim; echo x > /dev/brim; head -c 1 /dev/own; chmod 777 /dev/brim',
+        {
+          HostConfig: { Devices },
+        },
+      );
       assert.match(text, /^65534\n/m);
       assert.match(text, /No space left on device/);
       assert.match(text, /\/dev\/own'?: Permission denied/);
@@ -146,6 +137,7 @@ for (const runtime of ['crun', 'runc']) {
 
     test('a container finds its limits in its cgroup', async () => {
       const text = await outputOf(
+        engine,
         'cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2>/dev/null; mkdir /sys/fs/cgroup/memory/a /sys/fs/cgroup/a 2>&1 | grep -c Read-only',
         { HostConfig: { Memory: 2 ** 26 } },
       );
@@ -183,6 +175,7 @@ for (const runtime of ['crun', 'runc']) {
 
     test('the network works as in other containers', async () => {
       const text = await outputOf(
+        engine,
         'ip -4 -o addr show eth0 | wc -l; ping -c 1 -W 5 127.0.0.1 >/dev/null && echo ping; ls /sys/class/net',
       );
       assert.equal(text, '1\nping\neth0\nlo\n');
