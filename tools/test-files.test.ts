@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -102,6 +102,19 @@ test('more than twelve failed files are not tried again, and neither is the only
   assert.deepEqual([many.failed, many.told.length], [13, 13]);
   assert.doesNotMatch(many.printed + one.printed, /once more/);
   assert.equal(one.failed, 1);
+});
+
+test('the folder of a run is removed, but not beside leftovers: a mount of a failed file may be in it', async () => {
+  const folder = 'console.log(`folder ${process.env.TMPDIR}.`);';
+  const clean = await outcomeOf({ 'a.test.mjs': PASSES + folder });
+  const left = await outcomeOf({
+    'alone.test.mjs': `${ALONE}\nif (!existsSync(here('tried'))) { ${LEAVES} ${folder} }`,
+    'busy.test.mjs': BUSY,
+  });
+  const folders = [clean, left].map(({ printed }) => /folder (\S+)\./.exec(printed)![1]!);
+
+  assert.deepEqual(folders.map(existsSync), [false, true]);
+  rmSync(folders[1]!, { recursive: true });
 });
 
 test('leftovers are a failure, but for those of a failed first try', async () => {

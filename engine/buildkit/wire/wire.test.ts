@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server } from 'node:net';
-import { Readable } from 'node:stream';
+import { Duplex, Readable } from 'node:stream';
 import { after, before, suite, test } from 'node:test';
 
 import { GrpcClient } from './client.ts';
@@ -61,13 +61,23 @@ test('a message that is too long, compressed or cut off is refused', async () =>
 });
 
 suite('calls', () => {
+  let grpc: GrpcServer;
   let listener: Server;
   let client: GrpcClient;
   const waiting = Promise.withResolvers<void>();
   before(async () => {
-    const grpc = new GrpcServer(
+    grpc = new GrpcServer(
       new Map([
         ['/t/Echo', unary(Text, Text, (request) => request)],
+        ['/t/Client', unary(Text, Text, (_request, call) => ({ text: call.client ?? '' }))],
+        [
+          '/t/Sum',
+          async function* sum(requests) {
+            let bytes = 0;
+            for await (const message of requests) bytes += message.length;
+            yield Text.encode({ text: String(bytes) });
+          },
+        ],
         [
           '/t/Fail',
           unary(Text, Text, () => {
@@ -87,7 +97,7 @@ suite('calls', () => {
       ]),
       (error) => (error instanceof GrpcError ? error : new GrpcError(StatusCode.UNKNOWN, String(error))),
     );
-    listener = createServer((socket) => grpc.accept(socket)).listen(0, '127.0.0.1');
+    listener = createServer((socket) => grpc.accept(socket, 'one')).listen(0, '127.0.0.1');
     await once(listener, 'listening');
     client = new GrpcClient(connect((listener.address() as AddressInfo).port, '127.0.0.1'));
   });
@@ -101,6 +111,23 @@ suite('calls', () => {
     for (const text of ['', 'x'.repeat(5_000_000)]) {
       assert.deepEqual(await client.call('/t/Echo', Text, Text, { text }, signal), { text });
     }
+  });
+
+  test('take any number of messages, each of which is dropped when the next one is asked for', async () => {
+    using exchange = client.exchange('/t/Sum', Text, Text, signal);
+    const [count, bytes] = [100, 1_000_000];
+    for (let sent = 0; sent < count; sent += 1) await exchange.send({ text: 'x'.repeat(bytes) });
+    exchange.end();
+    const [sum] = await Array.fromAsync(exchange.responses);
+    assert.ok(Number(sum!.text) > count * bytes);
+  });
+
+  test('know the name of their client, also behind a connection that was closed before it was accepted', async () => {
+    grpc.accept(new Duplex().destroy(), 'gone');
+    const { port } = listener.address() as AddressInfo;
+    const other = new GrpcClient(connect(port, '127.0.0.1'));
+    assert.deepEqual(await other.call('/t/Client', Text, Text, {}, signal), { text: 'one' });
+    other.close();
   });
 
   test('that fail tell their status and its words', async () => {

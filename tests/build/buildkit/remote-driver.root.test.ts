@@ -30,7 +30,7 @@ suite('HTTP/2 from the first byte', { skip: clients === undefined && 'its packag
     assert.equal((await project.docker(create)).code, 0);
     await project.write({
       'p/Dockerfile': 'FROM busybox\nCOPY f /f\nRUN --network=none cat /f > /g\n',
-      'p/f': 'sent\n',
+      'p/f': 'sent\n'.repeat(1_000_000), // sessions go on behind the first megabytes
     });
 
     const words = ['buildx', 'build', '--builder', 'r', '--progress', 'plain', '--output', 'type=local,dest=out', 'p'];
@@ -38,7 +38,7 @@ suite('HTTP/2 from the first byte', { skip: clients === undefined && 'its packag
 
     assert.equal(code, 0, text);
     assert.match(text, /RUN --network=none cat/);
-    assert.equal(await readFile(join(project.folder, 'out/g'), 'utf8'), 'sent\n');
+    assert.equal(await readFile(join(project.folder, 'out/g'), 'utf8'), 'sent\n'.repeat(1_000_000));
   });
 
   test('a connection serves the builder, and nothing else', async () => {
