@@ -22,6 +22,7 @@ function detach(path: string): void {
   try {
     unmount(path, { lazy: true });
   } catch (error) {
-    if (!hasCode(error, 'EINVAL')) throw error; // it is not mounted
+    // It is not mounted, or the first removal, which goes on behind its failure, has removed it.
+    if (!hasCode(error, 'EINVAL') && !hasCode(error, 'ENOENT')) throw error;
   }
 }
